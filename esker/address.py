@@ -1,0 +1,61 @@
+"""Randomness by address: every random choice is a pure function of where it is used.
+
+An address is `(run seed, purpose, coordinates…)`. Nothing is drawn from a shared stream, so a result never depends on
+who computed it, when, or after what.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+UINT64 = 2**64
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, the increment of splitmix64
+
+
+class Purpose(IntEnum):
+    """What a random number is for; part of its address, never renumbered."""
+
+    INITIAL = 0
+    PERTURBATION = 1
+    EPISODE = 2
+    CENTER_EPISODE = 3
+    ACTION_NOISE = 4
+    TABLE = 5
+    STATISTICS = 6
+    EVALUATION = 7
+    FUNCTION = 8
+    REFERENCE = 9
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection in which every input bit moves every output bit."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def keys(seed: int, purpose: Purpose, *coordinates: ArrayLike) -> NDArray[np.uint64]:
+    """64 random bits for each address; coordinates are non-negative integers or arrays of them, broadcast together."""
+    state = _mix(np.array([(seed + _GOLDEN) % UINT64], dtype=np.uint64))
+    for coordinate in (int(purpose), *coordinates):
+        part = np.atleast_1d(np.asarray(coordinate, dtype=np.uint64))
+        state = _mix(state * np.uint64(5) + _mix(part + np.uint64(_GOLDEN)))
+    return state
+
+
+def key(seed: int, purpose: Purpose, *coordinates: int) -> int:
+    """64 random bits for one address."""
+    return int(keys(seed, purpose, *coordinates)[0])
+
+
+def episode_seed(seed: int, purpose: Purpose, *coordinates: int) -> int:
+    """A seed for `env.reset`, in the range every environment accepts."""
+    return key(seed, purpose, *coordinates) >> 33
+
+
+def generator(seed: int, purpose: Purpose, *coordinates: int) -> np.random.Generator:
+    """A counter-based generator that belongs to one address."""
+    return np.random.Generator(np.random.Philox(key=key(seed, purpose, *coordinates)))

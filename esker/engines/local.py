@@ -1,0 +1,221 @@
+"""The local engine: worker processes on this machine, fed with items and watched over.
+
+Scheduling and faults never change a result, because every item is a pure function of its address: a lost worker's
+items are simply evaluated again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import cloudpickle
+
+from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, Ready, Report, Setup
+from esker.engines.plan import Plan
+from esker.errors import RunError
+from esker.noise import NoiseTable, anonymous_memory
+from esker.tasks.task import Job, Task
+
+ATTEMPTS = 3  # an item whose worker is lost this often stops the run
+SINGLE_THREAD = {
+    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+}
+
+
+class Worker:
+    """One worker process as its engine sees it."""
+
+    def __init__(self, row: int, rows: int, board_fd: int, life_fd: int, setup: Setup) -> None:
+        self.connection, theirs = Pipe()
+        descriptors = [theirs.fileno(), life_fd, board_fd] + ([setup.table[0]] if setup.table else [])
+        numbers = [str(n) for n in (theirs.fileno(), life_fd, board_fd, row, rows)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "esker.engines.worker", *numbers],
+            pass_fds=descriptors,
+            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, setup.path))},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is the engine's to handle
+        )
+        theirs.close()
+        self.row = row
+        self.sent = 0
+        self.items: set[int] = set()
+        self.ready = False
+        self.wants = False
+        self.in_generation = False
+        self.progress: tuple[int, int] = (0, 0)
+        self.progress_at = time.monotonic()
+
+
+class LocalEngine:
+    """Evaluates plans on worker processes; each owns some slots and one thread."""
+
+    def __init__(
+        self, task: Task, workers: int, table: NoiseTable | None = None, step_timeout: float | None = None
+    ) -> None:
+        self.task = task
+        self.step_timeout = step_timeout
+        self._setup = Setup(list(sys.path), cloudpickle.dumps(task), (table.descriptor, table.size) if table else None)
+        self._count = workers
+        self._board_fd = anonymous_memory(workers * BOARD_FIELDS * 8)
+        self._board = memoryview(mmap.mmap(self._board_fd, workers * BOARD_FIELDS * 8)).cast("q")
+        self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
+        self._share = 1.0
+        self._failed_starts = 0
+        self._workers: dict[Connection, Worker] = {}
+        for row in range(workers):
+            self._start(row)
+
+    @property
+    def pids(self) -> list[int]:
+        """The worker processes."""
+        return [worker.process.pid for worker in self._workers.values()]
+
+    def evaluate(self, job: Job, plan: Plan) -> None:
+        """Evaluate the plan; return when it is complete and every worker has left the generation."""
+        self._attempts: Counter[int] = Counter()
+        self._job = job
+        for worker in list(self._workers.values()):
+            self._enter(worker, plan)
+        while plan.complete is None:
+            self._pump(plan)
+        for worker in list(self._workers.values()):
+            self._send(worker, Drop())
+        while any(worker.in_generation for worker in self._workers.values()):
+            self._pump(plan)
+        # Episodes of one length finish together when shared out at once; others need items in reserve to even out.
+        lengths = {result.length for result in plan.results.values()}
+        self._share = 1.0 if len(lengths) == 1 else 0.5
+
+    def close(self) -> None:
+        """End the workers and free what they shared."""
+        for worker in self._workers.values():
+            worker.process.kill()
+            worker.process.wait()
+            worker.connection.close()
+        self._workers.clear()
+        for descriptor in (self._life, self._life_end, self._board_fd):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _start(self, row: int) -> Worker:
+        for field in range(BOARD_FIELDS):
+            self._board[row * BOARD_FIELDS + field] = 0
+        worker = Worker(row, self._count, self._board_fd, self._life, self._setup)
+        self._workers[worker.connection] = worker
+        self._send(worker, self._setup)
+        return worker
+
+    def _enter(self, worker: Worker, plan: Plan) -> None:
+        """Bring a worker into the generation, with its first items."""
+        worker.in_generation = True
+        worker.progress_at = time.monotonic()
+        self._send(worker, self._job)
+        worker.wants = True
+        self._grant(worker, plan)
+
+    def _send(self, worker: Worker, message: Any) -> None:
+        with contextlib.suppress(OSError):  # a dead worker's connection ends, and `_pump` finds that out
+            worker.connection.send(message)
+        worker.sent += 1
+        self._board[worker.row * BOARD_FIELDS + 2] = worker.sent
+
+    def _grant(self, worker: Worker, plan: Plan) -> None:
+        """Give a worker that wants items its fair share of what is unfinished, in slots and half as many in reserve."""
+        fair = -(-int(plan.unfinished * self._share + 1) // self._count)
+        target = min(max(fair, 1), self.task.slots + self.task.slots // 2)
+        items = plan.take(target - len(worker.items)) if target > len(worker.items) else []
+        if items:
+            worker.items.update(items)
+            worker.wants = False
+            self._send(worker, Items(items))
+
+    def _pump(self, plan: Plan) -> None:
+        """Wait for workers to say something, and act on it."""
+        for connection in wait(list(self._workers), timeout=self._patience()):
+            worker = self._workers.get(connection)  # type: ignore[call-overload]
+            if worker is None:
+                continue
+            try:
+                message = worker.connection.recv()
+            except (EOFError, OSError):
+                self._lost(worker, plan)
+                continue
+            self._hear(worker, message, plan)
+        if self.step_timeout is not None:
+            self._watch(plan)
+
+    def _patience(self) -> float | None:
+        return None if self.step_timeout is None else max(self.step_timeout / 4, 0.01)
+
+    def _hear(self, worker: Worker, message: Any, plan: Plan) -> None:
+        if isinstance(message, Ready):
+            worker.ready = True
+            worker.progress_at = time.monotonic()
+            self._failed_starts = 0
+        elif isinstance(message, Report):
+            worker.items.difference_update(result.item for result in message.results)
+            worker.wants = worker.wants or message.wants
+            plan.add(message.results)
+            if plan.complete is None:
+                for other in list(self._workers.values()):
+                    if other.wants and plan.waiting:
+                        self._grant(other, plan)
+        elif isinstance(message, Finished):
+            worker.in_generation = False
+            worker.items.clear()
+            plan.dropped_steps += message.dropped
+        elif isinstance(message, Broken):
+            raise RunError(f"a worker could not start: {message.message}\n{message.trace}")
+
+    def _lost(self, worker: Worker, plan: Plan, why: str | None = None) -> None:
+        """A worker died: blame the item it was stepping, put its items back, start another in its place."""
+        del self._workers[worker.connection]
+        worker.connection.close()
+        worker.process.kill()
+        status = worker.process.wait()
+        why = why or _cause(status)
+        blamed = self._board[worker.row * BOARD_FIELDS + 1]
+        if not worker.ready:
+            self._failed_starts += 1
+            if self._failed_starts >= ATTEMPTS:
+                raise RunError(f"workers cannot start: {why}, {ATTEMPTS} times in a row")
+        elif blamed in worker.items:
+            self._attempts[blamed] += 1
+            if self._attempts[blamed] >= ATTEMPTS:
+                where = self.task.describe(self._job.generation, blamed)
+                raise RunError(f"{where}: {why}, {ATTEMPTS} times in a row")
+        plan.put_back(worker.items)
+        replacement = self._start(worker.row)
+        if plan.complete is None:
+            self._enter(replacement, plan)
+
+    def _watch(self, plan: Plan) -> None:
+        """Kill workers whose current step has not ended in time; a time-out never becomes a fitness."""
+        assert self.step_timeout is not None
+        now = time.monotonic()
+        for worker in list(self._workers.values()):
+            at = worker.row * BOARD_FIELDS
+            progress = (self._board[at], self._board[at + 1])
+            if progress != worker.progress or not worker.items or not worker.ready:
+                worker.progress, worker.progress_at = progress, now
+            elif now - worker.progress_at > self.step_timeout:
+                self._lost(worker, plan, f"a step took longer than {self.step_timeout:g} s")
+
+
+def _cause(status: int) -> str:
+    if status >= 0:
+        return f"the worker process ended with status {status}"
+    name = signal.Signals(-status).name
+    hint = " (out of memory?)" if name == "SIGKILL" else ""
+    return f"the worker process was ended by {name}{hint}"

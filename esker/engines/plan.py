@@ -1,0 +1,106 @@
+"""The plan of a generation: which items are wanted, and when the generation is complete.
+
+Members are numbered 0, 1, 2, … and the generation is the shortest prefix of that sequence that satisfies the minima of
+members and of environment steps, whoever computed it and in whichever order results came in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from esker.tasks.task import Result
+
+
+class Plan:
+    """Hands out items, takes results, and grows until the step minimum is met."""
+
+    def __init__(
+        self, members: int, *, episodes: int = 1, center: int = 0, unit: int = 1, min_steps: int | None = None
+    ) -> None:
+        self.members = members
+        self.episodes = episodes
+        self.center = center
+        self.unit = unit
+        self.min_steps = min_steps
+        self.results: dict[int, Result] = {}
+        self.dropped_steps = 0
+        self._again: deque[int] = deque()
+        self._issued = 0
+        self._total = center + members * episodes
+        self._prefix = 0  # members whose results are all in, without a gap
+        self._prefix_steps = 0
+        self._member_steps = 0
+        self._complete: int | None = None
+
+    @property
+    def complete(self) -> int | None:
+        """How many members the generation has, once it is complete."""
+        return self._complete
+
+    @property
+    def waiting(self) -> int:
+        """Items that could be handed out now."""
+        return self._total - self._issued + len(self._again)
+
+    @property
+    def unfinished(self) -> int:
+        """Items wanted whose results are not in."""
+        return max(self._total - len(self.results), 0)
+
+    def take(self, count: int) -> list[int]:
+        """The next items, lowest numbers first."""
+        items = []
+        while len(items) < count and self.waiting:
+            if self._again:
+                items.append(self._again.popleft())
+            else:
+                items.append(self._issued)
+                self._issued += 1
+        return items
+
+    def put_back(self, items: Iterable[int]) -> None:
+        """Items whose worker was lost are wanted again."""
+        self._again.extend(sorted(item for item in items if item not in self.results))
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Take results in; one that is already there is a duplicate, hence equal, and ignored."""
+        for result in results:
+            if result.item in self.results:
+                self.dropped_steps += result.length
+                continue
+            self.results[result.item] = result
+            if result.item >= self.center:
+                self._member_steps += result.length
+        self._advance()
+        if self._complete is None and self.min_steps is not None:
+            self._grow(self.min_steps)
+
+    def _items(self, member: int) -> range:
+        first = self.center + member * self.episodes
+        return range(first, first + self.episodes)
+
+    def _advance(self) -> None:
+        """Extend the gap-free prefix, unit by unit, and see whether it satisfies both minima."""
+        while self._complete is None:
+            unit = [self.results.get(item) for m in range(self.unit) for item in self._items(self._prefix + m)]
+            enough = self._prefix >= self.members and self._prefix_steps >= (self.min_steps or 0)
+            if enough and all(item in self.results for item in range(self.center)):
+                self._complete = self._prefix
+            if enough or not all(unit):
+                return
+            self._prefix += self.unit
+            self._prefix_steps += sum(result.length for result in unit if result)
+
+    def _grow(self, min_steps: int) -> None:
+        """Want more members when what is done and under way is not expected to reach the minimum."""
+        done = len([item for item in self.results if item >= self.center]) if self._issued else 0
+        if self.waiting or not done:
+            return
+        mean = max(self._member_steps / done, 1.0)
+        expected = self._member_steps + mean * (self._total - self.center - done)
+        missing = min_steps - expected
+        if missing > 0 or self.unfinished == 0:
+            units = max(1, math.ceil(missing / (mean * self.unit * self.episodes)))
+            self._total += units * self.unit * self.episodes

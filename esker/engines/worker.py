@@ -1,0 +1,117 @@
+"""The worker process: opens a task, evaluates what it is sent, and ends when its parent does.
+
+Started as `python -m esker.engines.worker`, so it never re-imports the user's main module and needs no start method.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import MutableSequence, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cloudpickle
+
+from esker.engines.messages import BOARD_FIELDS, REPORT_EVERY, Broken, Drop, Finished, Items, Ready, Report, Setup
+from esker.noise import NoiseTable
+from esker.tasks.task import Job, Result, Task
+
+class Feed:
+    """The worker's side of the conversation, as the `take` and `give` of one generation."""
+
+    def __init__(self, connection: Connection, board: MutableSequence[int]) -> None:
+        self.connection = connection
+        self.board = board
+        self.received = 0
+        self.queue: deque[int] = deque()
+        self.results: list[Result] = []
+
+    def receive(self) -> Any:
+        message = self.connection.recv()
+        self.received += 1
+        return message
+
+    def begin(self, job: Job) -> None:
+        self.generation = job.generation
+        self.asked = True  # the engine sends the first items unasked
+        self.queue.clear()
+        self.results.clear()
+
+    def take(self, free: int, busy: int) -> list[int] | None:
+        if self.board[2] != self.received:  # a message is waiting; looking costs nanoseconds, polling a pipe 15 µs
+            if isinstance(message := self.receive(), Drop):
+                return None
+            self._accept(message)
+        while free and not self.queue:
+            if not self.asked:
+                self.report(wants=True)
+            if busy:
+                break
+            if isinstance(message := self.receive(), Drop):
+                return None
+            self._accept(message)
+        return [self.queue.popleft() for _ in range(min(free, len(self.queue)))]
+
+    def _accept(self, message: Items) -> None:
+        self.queue.extend(message.items)
+        self.asked = False
+
+    def give(self, results: Sequence[Result]) -> None:
+        self.results.extend(results)
+        if self.asked or len(self.results) >= REPORT_EVERY:
+            self.report(wants=False)
+
+    def report(self, wants: bool) -> None:
+        self.connection.send(Report(self.generation, self.results, wants))
+        self.results = []
+        self.asked = self.asked or wants
+
+
+def serve(connection: Connection, board: MutableSequence[int]) -> None:
+    """Open the task and evaluate generation after generation."""
+    feed = Feed(connection, board)
+    setup: Setup = feed.receive()
+    sys.path[:] = setup.path
+    task: Task = cloudpickle.loads(setup.task)
+    evaluator = task.open(NoiseTable(*setup.table) if setup.table else None, board)
+    connection.send(Ready())
+    while True:
+        job: Job = feed.receive()
+        feed.begin(job)
+        dropped = evaluator.evaluate(job, feed.take, feed.give)
+        connection.send(Finished(job.generation, dropped + sum(result.length for result in feed.results)))
+
+
+def _exit_with_parent(descriptor: int) -> None:
+    """Block on a pipe that only the parent holds open; its end of file is the parent's death."""
+    with contextlib.suppress(OSError):
+        os.read(descriptor, 1)
+    os._exit(1)
+
+
+def main() -> None:
+    """Entry point: descriptors of the connection, of the parent's life line and of the board, and the board's row."""
+    connection_fd, life_fd, board_fd, row, rows = (int(value) for value in sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, args=(life_fd,), daemon=True).start()
+    board = memoryview(mmap.mmap(board_fd, rows * BOARD_FIELDS * 8)).cast("q")
+    connection = Connection(connection_fd)
+    try:
+        serve(connection, board[row * BOARD_FIELDS : (row + 1) * BOARD_FIELDS])
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}".splitlines()[0]
+        with contextlib.suppress(OSError):
+            connection.send(Broken(message, traceback.format_exc()))
+
+
+if __name__ == "__main__":
+    main()

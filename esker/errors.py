@@ -1,0 +1,23 @@
+"""The two ways esker stops: the request was wrong, or the work failed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UsageError(ValueError):
+    """The request was wrong; the message is one line that says what to do. Exit status 2."""
+
+
+class RunError(RuntimeError):
+    """The work failed under way; what was committed is safe. Exit status 1."""
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """A "; did you mean …?" ending for an unknown name, or nothing when no known name is close."""
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(given.lower(), by_lower, n=3, cutoff=0.6)
+    if not close:
+        return ""
+    return "; did you mean " + " or ".join(repr(by_lower[name]) for name in close) + "?"

@@ -1,0 +1,163 @@
+"""Perturbations by address: a shared table of normals, or counter-based noise; "perturb" and "weighted sum", nothing else.
+
+A direction ε is named by `(seed, generation, direction number)`. Nobody stores or ships it, and no N×d matrix is ever
+formed: perturbing needs one row, the weighted sum one accumulator.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.address import Purpose, generator, keys
+
+Row = NDArray[np.float32]
+NoiseKind = Literal["table", "counter"]
+BLOCK = 1 << 20  # normals drawn from one address when a table is filled
+ALIGN = 16  # offsets are multiples of a cache line
+DEFAULT_TABLE_SIZE = 25_000_000
+
+
+class Noise(Protocol):
+    """Gaussian directions of dimension d, addressed by generation and number."""
+
+    dimension: int
+
+    def direction(self, generation: int, number: int) -> Row:
+        """ε as a read-only row."""
+        ...
+
+    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+        """Σ weights[k]·εₖ over directions 0, 1, …, in O(d) memory."""
+        ...
+
+
+def perturb(noise: Noise, center: Row, scale: float, generation: int, number: int, out: Row) -> None:
+    """out ← center + scale·ε."""
+    np.multiply(noise.direction(generation, number), np.float32(scale), out=out)
+    out += center
+
+
+class NoiseTable:
+    """One block of float32 normals per machine, in memory that no file names, so that nothing can leak."""
+
+    def __init__(self, descriptor: int, size: int, writable: bool = False) -> None:
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self.descriptor = descriptor
+        self.size = size
+        self._map = mmap.mmap(descriptor, size * 4, access=access)
+        self.values: Row = np.frombuffer(self._map, dtype=np.float32)
+
+    @classmethod
+    def create(cls, seed: int, size: int) -> NoiseTable:
+        """Fill a new table from its seed, block by block on every core; equal seeds give equal bits."""
+        table = cls(anonymous_memory(size * 4), size, writable=True)
+
+        def fill(block: int) -> None:
+            part = table.values[block * BLOCK : (block + 1) * BLOCK]
+            generator(seed, Purpose.TABLE, block).standard_normal(dtype=np.float32, out=part)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(fill, range(-(-size // BLOCK))))
+        return cls(table.descriptor, size)
+
+    def close(self) -> None:
+        """Give the descriptor back; the memory goes when the last process that maps it does."""
+        os.close(self.descriptor)
+
+
+def anonymous_memory(size: int) -> int:
+    """A file descriptor of shareable memory without a name (a memfd; elsewhere a file that is unlinked at once)."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("esker")
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="esker")
+        os.unlink(path)
+    os.ftruncate(descriptor, size)
+    os.set_inheritable(descriptor, True)
+    return descriptor
+
+
+@dataclass(frozen=True)
+class TableNoise:
+    """A direction is a slice of the shared table at an addressed offset."""
+
+    table: NoiseTable
+    seed: int
+    dimension: int
+
+    def __post_init__(self) -> None:
+        if self.dimension > self.table.size:
+            raise ValueError(
+                f"a table of {self.table.size:,} normals is too small for {self.dimension:,} parameters; "
+                "enlarge it (table_size) or use counter noise"
+            )
+
+    def _offsets(self, generation: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        places = (self.table.size - self.dimension) // ALIGN + 1
+        chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(places)
+        return chosen.astype(np.int64) * ALIGN
+
+    def direction(self, generation: int, number: int) -> Row:
+        """ε as a view of the table."""
+        offset = int(self._offsets(generation, np.array([number]))[0])
+        return self.table.values[offset : offset + self.dimension]
+
+    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+        """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""
+        import torch
+
+        numbers = np.flatnonzero(weights)
+        offsets = self._offsets(generation, numbers)
+        values = _as_torch(self.table.values)
+        total = torch.zeros(self.dimension)
+        for offset, weight in zip(offsets.tolist(), weights[numbers].tolist(), strict=True):
+            total.add_(values[offset : offset + self.dimension], alpha=weight)
+        return total.numpy()
+
+
+@dataclass(frozen=True)
+class CounterNoise:
+    """A direction is drawn from a Philox generator of its own; no table, any dimension."""
+
+    seed: int
+    dimension: int
+
+    def direction(self, generation: int, number: int) -> Row:
+        """ε, drawn anew."""
+        return generator(self.seed, Purpose.PERTURBATION, generation, number).standard_normal(
+            self.dimension, dtype=np.float32
+        )
+
+    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+        """Σ weights[k]·εₖ; directions are drawn on all cores and added in their order."""
+        total = np.zeros(self.dimension, dtype=np.float32)
+        scratch = np.empty_like(total)
+        numbers = np.flatnonzero(weights)
+        for row, weight in zip(self._draw(generation, numbers), weights[numbers], strict=True):
+            total += np.multiply(row, np.float32(weight), out=scratch)
+        return total
+
+    def _draw(self, generation: int, numbers: NDArray[np.intp]) -> Iterator[Row]:
+        threads = os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            for start in range(0, len(numbers), threads):
+                yield from pool.map(lambda k: self.direction(generation, int(k)), numbers[start : start + threads])
+
+
+def _as_torch(values: Row):  # type: ignore[no-untyped-def]  # torch is imported only where an update happens
+    import warnings
+
+    import torch
+
+    with warnings.catch_warnings():  # the table is read-only on purpose and never written through torch
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(values)

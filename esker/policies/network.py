@@ -1,0 +1,51 @@
+"""What a network must offer so that a worker can run one member per row."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.noise import Row
+
+Batch = NDArray[np.float32]
+
+
+class Rows(Protocol):
+    """A network opened in a worker: row i holds one member's parameters and state."""
+
+    parameters: Batch
+
+    def forward(self, inputs: Batch) -> Batch:
+        """Outputs of rows 0..n-1 for n inputs. A row's bits depend neither on n nor on its place."""
+        ...
+
+    def start(self, row: int) -> None:
+        """A new episode begins in this row, with the parameters just written there."""
+        ...
+
+    def move(self, source: int, target: int) -> None:
+        """Copy one row's parameters and state over another's."""
+        ...
+
+
+class Network(Protocol):
+    """A description of a network: cheap to ship, opened where it runs."""
+
+    @property
+    def inputs(self) -> int: ...
+
+    @property
+    def outputs(self) -> int: ...
+
+    @property
+    def dimension(self) -> int:
+        """How many parameters it has."""
+        ...
+
+    def initial(self, rng: np.random.Generator) -> Row:
+        """Initial parameters, in the order of the equivalent torch module's."""
+        ...
+
+    def open(self, rows: int) -> Rows: ...

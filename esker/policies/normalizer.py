@@ -1,0 +1,55 @@
+"""Observation statistics: float64 sums that all episodes share, frozen within a generation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.policies.network import Batch
+
+Sums = NDArray[np.float64]
+VARIANCE_FLOOR = 1e-2
+CLIP = 5.0
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """(observation - mean)/std, clipped to ±5: what a generation is evaluated with."""
+
+    mean: Sums
+    inverse_std: Sums
+
+    def __call__(self, observations: NDArray[np.float64]) -> Batch:
+        scaled = observations - self.mean
+        scaled *= self.inverse_std
+        np.maximum(scaled, -CLIP, out=scaled)
+        np.minimum(scaled, CLIP, out=scaled)
+        return scaled.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How many observations were seen, their sum and their sum of squares."""
+
+    count: int
+    total: Sums
+    squares: Sums
+
+    @classmethod
+    def empty(cls, size: int) -> Statistics:
+        """Nothing seen yet: normalises to itself."""
+        return cls(0, np.zeros(size), np.zeros(size))
+
+    def plus(self, count: int, total: Sums, squares: Sums) -> Statistics:
+        """These and some more observations."""
+        return Statistics(self.count + count, self.total + total, self.squares + squares)
+
+    def normalizer(self) -> Normalizer:
+        """The normaliser for the next generation; variance is floored at 1e-2."""
+        if self.count == 0:
+            return Normalizer(np.zeros_like(self.total), np.ones_like(self.total))
+        mean = self.total / self.count
+        variance = np.maximum(self.squares / self.count - mean**2, VARIANCE_FLOOR)
+        return Normalizer(mean, 1.0 / np.sqrt(variance))

@@ -1,0 +1,88 @@
+"""Fitness to weights: plain functions of the fitness of one generation.
+
+Ties share the mean of the weights of the places they occupy, so equal fitness everywhere gives weights whose gradient is
+exactly zero. A fitness of -inf marks a member that failed: it ranks below every other, and value-based shapings count
+it as the worst finite fitness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.errors import nearest
+
+Floats = NDArray[np.float64]
+
+
+def _average_by_ties(fitness: Floats, by_rank: Floats) -> Floats:
+    """Hand out `by_rank` (worst place first) by ascending fitness; equal fitness gets the mean of its places."""
+    _, group, count = np.unique(fitness, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    total = np.concatenate([[0.0], np.cumsum(by_rank)])
+    return ((total[last] - total[last - count]) / count)[group]
+
+
+def _finite(fitness: Floats) -> Floats:
+    return np.where(np.isneginf(fitness), fitness[np.isfinite(fitness)].min(), fitness)
+
+
+def centered_rank(fitness: Floats) -> Floats:
+    """Rank 0..N-1 divided by N-1, minus ½ (Salimans et al. 2017)."""
+    # Integer ranks summed before the division: ties and symmetric places come out exact.
+    n = len(fitness)
+    doubled = _average_by_ties(fitness, 2.0 * np.arange(n) - (n - 1))
+    return doubled / (2.0 * max(n - 1, 1))
+
+
+def normalized(fitness: Floats) -> Floats:
+    """(F - mean)/std with ddof 0; zero when all are equal."""
+    fitness = _finite(fitness)
+    centered = raw(fitness)
+    std = np.sqrt(np.mean(centered**2))
+    return centered / std if std > 0 else np.zeros_like(fitness)
+
+
+def log_utility(fitness: Floats) -> Floats:
+    """max(0, log2(N/2+1) - log2(rank)), rank 1 the best, normalised to sum 1, minus 1/N (Wierstra et al. 2014)."""
+    n = len(fitness)
+    rank = np.arange(n, 0, -1)  # worst place first
+    utility = np.maximum(0.0, np.log2(n / 2 + 1) - np.log2(rank))
+    if np.ptp(fitness) == 0:
+        return np.zeros(n)
+    return _average_by_ties(fitness, utility / utility.sum() - 1.0 / n)
+
+
+def raw(fitness: Floats) -> Floats:
+    """F minus its mean."""
+    fitness = _finite(fitness)
+    if np.ptp(fitness) == 0:  # the mean of equal numbers may round away from them
+        return np.zeros_like(fitness)
+    return fitness - fitness.mean()
+
+
+# `sign` and `centered_sign_rank` are fed the sum of the signs of each step's reward as fitness.
+SHAPINGS: dict[str, Callable[[Floats], Floats]] = {
+    "centered_rank": centered_rank,
+    "normalized": normalized,
+    "log_utility": log_utility,
+    "raw": raw,
+    "sign": raw,
+    "centered_sign_rank": centered_rank,
+}
+SIGN_SHAPINGS = frozenset({"sign", "centered_sign_rank"})
+
+
+def shape(name: str, fitness: Floats) -> Floats:
+    """The weights of a generation. NaN, +inf, or a generation in which every member failed raises ValueError."""
+    if name not in SHAPINGS:
+        raise ValueError(f"unknown shaping {name!r}{nearest(name, SHAPINGS)}")
+    fitness = np.asarray(fitness, dtype=np.float64)
+    if np.isnan(fitness).any() or np.isposinf(fitness).any():
+        first = int(np.flatnonzero(np.isnan(fitness) | np.isposinf(fitness))[0])
+        raise ValueError(f"fitness[{first}] is {fitness[first]}; expected a finite number, or -inf for a failed member")
+    if not np.isfinite(fitness).any():
+        raise ValueError("every member failed: no fitness to learn from")
+    return SHAPINGS[name](fitness)

@@ -1,0 +1,179 @@
+"""OpenAI-ES (Salimans et al. 2017): Gaussian perturbations of a centre, shaped fitness, any torch optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
+from esker.population import Population, by_direction
+from esker.shaping import SHAPINGS, shape
+
+OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+}
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one `tell` did."""
+
+    gradient_norm: float
+    update_norm: float
+    center_norm: float
+    sigma: float
+    lr: float
+
+
+class OpenAIES:
+    """Ask for members, tell their fitness, and the centre climbs.
+
+    `tell` computes g = 1/(Nσ) Σ wᵢεᵢ and lets the optimizer step on -g. Copies that are given equal seeds and equal
+    fitness stay bit-identical, wherever they live. Bad arguments raise ValueError.
+    """
+
+    def __init__(
+        self,
+        center: ArrayLike | torch.Tensor,
+        *,
+        population: int = 100,
+        sigma: float = 0.02,
+        lr: float = 0.01,
+        optimizer: OptimizerName = "adam",
+        momentum: float = 0.0,
+        shaping: str = "centered_rank",
+        weight_decay: float = 0.0,
+        antithetic: bool = True,
+        lr_decay: float = 1.0,
+        sigma_decay: float = 1.0,
+        seed: int = 0,
+        noise: Noise | Literal["table", "counter"] = "counter",
+    ) -> None:
+        start = torch.as_tensor(center, dtype=torch.float32, device="cpu").detach().clone().contiguous()
+        _check(start, population, sigma, lr, optimizer, momentum, shaping, antithetic)
+        self.population = population
+        self.sigma = float(sigma)
+        self.lr = float(lr)
+        self.shaping = shaping
+        self.antithetic = antithetic
+        self.lr_decay = lr_decay
+        self.sigma_decay = sigma_decay
+        self.generation = 0
+        self.noise = _noise(noise, seed, len(start))
+        self._center = torch.nn.Parameter(start, requires_grad=False)
+        options: dict[str, Any] = {"lr": self.lr, "weight_decay": weight_decay}
+        if optimizer in ("sgd", "rmsprop"):
+            options["momentum"] = momentum
+        self._optimizer = OPTIMIZERS[optimizer]([self._center], **options)
+
+    @property
+    def center(self) -> torch.Tensor:
+        """The current parameters θ, a flat float32 vector."""
+        return self._center.data
+
+    def ask(self, members: slice | None = None) -> Population:
+        """This generation's members; a slice names some of them, so that only those are ever materialised."""
+        chosen = range(self.population)[members or slice(None)]
+        return Population(self.center.numpy(), self.sigma, self.generation, self.antithetic, self.noise, chosen)
+
+    def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
+        """Move the centre by the fitness of members 0, 1, … of this generation, in that order (higher is better)."""
+        values = np.asarray(fitness, dtype=np.float64)
+        if values.ndim != 1 or len(values) < self.population or (self.antithetic and len(values) % 2):
+            raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {self.population} members")
+        weights = by_direction(shape(self.shaping, values), self.antithetic)
+        gradient = self.noise.weighted_sum(self.generation, weights)
+        gradient /= np.float32(len(values) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
+        return self._step(gradient)
+
+    def _step(self, gradient: np.ndarray) -> Update:
+        before = self.center.clone()
+        self._center.grad = torch.from_numpy(-gradient)
+        self._optimizer.param_groups[0]["lr"] = self.lr
+        self._optimizer.step()
+        self._center.grad = None
+        done = Update(
+            float(np.linalg.norm(gradient)),
+            float(torch.linalg.vector_norm(self.center - before)),
+            float(torch.linalg.vector_norm(self.center)),
+            self.sigma,
+            self.lr,
+        )
+        self.generation += 1
+        self.lr *= self.lr_decay
+        self.sigma *= self.sigma_decay
+        return done
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that moves: centre, optimizer, schedules, generation."""
+        moments = {name: _copy(value) for name, value in self._optimizer.state.get(self._center, {}).items()}
+        return {
+            "center": self.center.clone(),
+            "optimizer": moments,
+            "generation": self.generation,
+            "lr": self.lr,
+            "sigma": self.sigma,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a `state_dict`. A centre of another size raises ValueError."""
+        center = torch.as_tensor(state["center"])
+        if center.shape != self.center.shape:
+            raise ValueError(f"the state has {center.numel():,} parameters; this strategy has {self.center.numel():,}")
+        self.center.copy_(center)
+        moments = {name: _copy(value) for name, value in state["optimizer"].items()}
+        if moments:
+            self._optimizer.state[self._center] = moments
+        else:
+            self._optimizer.state.pop(self._center, None)
+        self.generation, self.lr, self.sigma = state["generation"], state["lr"], state["sigma"]
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _noise(noise: Noise | str, seed: int, dimension: int) -> Noise:
+    if noise == "counter":
+        return CounterNoise(seed, dimension)
+    if noise == "table":
+        return TableNoise(NoiseTable.create(seed, max(DEFAULT_TABLE_SIZE, 2 * dimension)), seed, dimension)
+    if isinstance(noise, str):
+        raise ValueError(f"noise is {noise!r}; expected 'table', 'counter' or a noise object")
+    return noise
+
+
+def _check(
+    center: torch.Tensor,
+    population: int,
+    sigma: float,
+    lr: float,
+    optimizer: str,
+    momentum: float,
+    shaping: str,
+    antithetic: bool,
+) -> None:
+    if center.ndim != 1 or len(center) == 0:
+        raise ValueError(f"center has shape {tuple(center.shape)}; expected a flat vector of at least one parameter")
+    if not torch.isfinite(center).all():
+        raise ValueError("center holds NaN or infinity; expected finite parameters")
+    if population < 2 or (antithetic and population % 2):
+        raise ValueError(f"population is {population}; expected an even number of at least 2 (any with antithetic=False)")
+    if not sigma > 0:
+        raise ValueError(f"sigma is {sigma}; expected a number above 0")
+    if not lr > 0:
+        raise ValueError(f"lr is {lr}; expected a number above 0")
+    if optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer is {optimizer!r}; expected one of {', '.join(OPTIMIZERS)}")
+    if momentum and optimizer not in ("sgd", "rmsprop"):
+        raise ValueError(f"momentum is {momentum}; {optimizer} has none (use sgd or rmsprop)")
+    if shaping not in SHAPINGS:
+        raise ValueError(f"shaping is {shaping!r}; expected one of {', '.join(SHAPINGS)}")

@@ -1,0 +1,1 @@
+"""Tasks: what a member is evaluated on, as episodes of an environment or a user's function."""

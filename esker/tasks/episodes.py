@@ -1,0 +1,281 @@
+"""Episodes in slots: a worker steps many environments with one batched forward, and a finished slot is refilled at once.
+
+Rows 0..n-1 are the busy slots, kept gap-free. No environment is stepped past the end of its episode and no episode waits
+for another, so every step taken is a step of some member.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import traceback
+from collections.abc import MutableSequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from esker.address import UINT64, Purpose, episode_seed, generator, key
+from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
+from esker.policies.heads import BoxHead, Head
+from esker.policies.network import Network
+from esker.population import Population, direction_of
+from esker.tasks.environments import Env, Environment, silence
+from esker.tasks.task import Give, Job, Result, Take
+
+NOISE_BLOCK = 64  # action noise is drawn this many steps at a time
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Members are evaluated by episodes of an environment.
+
+    Items 0..k-1 are the centre's episodes; item k + m·E + e is episode e of member m.
+    """
+
+    environment: Environment
+    network: Network
+    head: Head
+    seed: int
+    antithetic: bool = True
+    episodes_per_member: int = 1
+    center_episodes: int = 1
+    common_seeds: bool = True
+    normalize: bool = True
+    statistics_share: float = 1.0
+    action_noise: float = 0.0
+    sign_fitness: bool = False
+    fresh_environments: bool = False
+    slots: int = 32
+
+    def address(self, item: int) -> tuple[int | None, int]:
+        """The member (None: the centre) and the episode that an item stands for."""
+        if item < self.center_episodes:
+            return None, item
+        return divmod(item - self.center_episodes, self.episodes_per_member)
+
+    def reset_seed(self, generation: int, item: int) -> int:
+        """The seed of an item's episode; the two members of a pair share it unless `common_seeds` is off."""
+        member, episode = self.address(item)
+        if member is None:
+            return episode_seed(self.seed, Purpose.CENTER_EPISODE, generation, episode)
+        who = direction_of(member, self.antithetic)[0] if self.common_seeds else member
+        return episode_seed(self.seed, Purpose.EPISODE, generation, who, episode)
+
+    def counts_observations(self, generation: int, item: int) -> bool:
+        """Whether this episode's observations enter the statistics: a share of the members' episodes, by address."""
+        member, episode = self.address(item)
+        if member is None or not self.normalize:
+            return False
+        return key(self.seed, Purpose.STATISTICS, generation, member, episode) < self.statistics_share * UINT64
+
+    def describe(self, generation: int, item: int) -> str:
+        """Environment, member and seed of an item."""
+        member, episode = self.address(item)
+        who = "the centre" if member is None else f"member {member}"
+        seed = self.reset_seed(generation, item)
+        return f"{self.environment.name}, generation {generation}, {who}, episode {episode}, seed {seed}"
+
+    def noise(self, table: NoiseTable | None) -> Noise:
+        """The directions that members explore."""
+        if table is None:
+            return CounterNoise(self.seed, self.network.dimension)
+        return TableNoise(table, self.seed, self.network.dimension)
+
+    def open(self, table: NoiseTable | None, board: MutableSequence[int]) -> Slots:
+        """Build the slots; environments are made when first needed."""
+        return Slots(self, self.noise(table), board)
+
+
+class Slots:
+    """The slots of one worker. Parallel lists, one entry a row, because this is the hot loop."""
+
+    def __init__(self, task: Episodes, noise: Noise, board: MutableSequence[int]) -> None:
+        self.task = task
+        self.noise = noise
+        self.board = board
+        self.tick = 0
+        self.rows = task.network.open(task.slots)
+        size = task.network.inputs
+        self.observations = np.zeros((task.slots, size))
+        self.sums = np.zeros((task.slots, size))
+        self.squares = np.zeros((task.slots, size))
+        self.envs: list[Env] = []
+        self.items: list[int] = [0] * task.slots
+        self.totals: list[float] = [0.0] * task.slots
+        self.signs: list[int] = [0] * task.slots
+        self.begun: list[int] = [0] * task.slots
+        self.action_noise: list[tuple[np.random.Generator, Any] | None] = [None] * task.slots
+
+    def evaluate(self, job: Job, take: Take, give: Give) -> int:
+        """Evaluate items until `take` ends it."""
+        self.job = job
+        self.population = Population(
+            job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0)
+        )
+        busy = 0
+        while True:
+            items = take(self.task.slots - busy, busy)
+            if items is None:
+                return sum(self.tick - begun for begun in self.begun[:busy])
+            for item in items:
+                failed = self._start(busy, item)
+                if failed:
+                    give([failed])
+                else:
+                    busy += 1
+            if busy:
+                ended = self._step(busy)
+                if ended:
+                    give([self._end(row, error, trace) for row, error, trace in ended])
+                    for row, _, _ in sorted(ended, reverse=True):
+                        busy -= 1
+                        self._move(busy, row)
+            elif not items:
+                return 0
+
+    def _step(self, busy: int) -> list[tuple[int, str | None, str]]:
+        """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
+        actions = self._act(busy)
+        observations, totals, items, board = self.observations, self.totals, self.items, self.board
+        shape, signed = self.observations.shape[1:], self.task.sign_fitness
+        ended: list[tuple[int, str | None, str]] = []
+        self.tick += 1
+        board[0] = self.tick
+        for row in range(busy):
+            board[1] = items[row]
+            try:
+                observation, reward, terminated, truncated, _ = self.envs[row].step(actions[row])
+                totals[row] += reward
+                if type(observation) is not np.ndarray:
+                    observation = np.asarray(observation)
+                if observation.shape != shape:
+                    raise ValueError(f"observation has shape {observation.shape}; expected {shape}")
+                observations[row] = observation
+            except Exception as error:
+                ended.append((row, _describe(error), traceback.format_exc()))
+                continue
+            if signed:
+                self.signs[row] += (reward > 0) - (reward < 0)
+            if terminated or truncated:
+                ended.append((row, None, ""))
+        cap = self.job.episode_cap
+        if cap is not None:
+            done = {row for row, _, _ in ended}
+            ended += [(row, None, "") for row in range(busy) if self.tick - self.begun[row] >= cap and row not in done]
+        return ended
+
+    def _act(self, busy: int) -> Any:
+        """One batched forward: normalise, run every row's own parameters, choose actions."""
+        observations = self.observations[:busy]
+        if self.task.normalize:
+            self.sums[:busy] += observations
+            self.squares[:busy] += observations * observations
+        normalizer = self.job.normalizer
+        inputs = observations.astype(np.float32) if normalizer is None else normalizer(observations)
+        outputs = self.rows.forward(inputs)
+        finite = np.isfinite(outputs)
+        if not finite.all():
+            outputs = np.where(finite, outputs, np.float32(0))
+            for row in np.flatnonzero(~finite.all(axis=1)):
+                self.totals[row] = math.nan  # the episode's return is refused when it ends
+        return self.task.head(outputs, self._noise_of_actions(busy) if self.task.action_noise else None)
+
+    def _noise_of_actions(self, busy: int) -> Any:
+        """Gaussian noise for each row's action, a pure function of its episode's address; none for the centre."""
+        head = self.task.head
+        assert isinstance(head, BoxHead)
+        noise = np.zeros((busy, head.size), dtype=np.float32)
+        for row, source in enumerate(self.action_noise[:busy]):
+            if source is None:
+                continue
+            at = (self.tick - self.begun[row]) % NOISE_BLOCK
+            if at == 0:
+                block = source[0].standard_normal((NOISE_BLOCK, head.size), dtype=np.float32)
+                self.action_noise[row] = source = source[0], block * np.float32(self.task.action_noise)
+            noise[row] = source[1][at]
+        return noise
+
+    def _start(self, row: int, item: int) -> Result | None:
+        """Begin an item's episode in a row; a failure to reset is its result."""
+        task, generation = self.task, self.job.generation
+        member, episode = task.address(item)
+        self.board[1] = item
+        try:
+            env = self._environment(row)
+            observation, _ = env.reset(seed=task.reset_seed(generation, item))
+            if np.shape(observation) != self.observations.shape[1:]:
+                raise ValueError(
+                    f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}"
+                )
+        except Exception as error:
+            return Result(item, math.nan, math.nan, 0, None, _describe(error), traceback.format_exc())
+        if member is None:
+            self.rows.parameters[row] = self.job.center
+        else:
+            self.population.write(member, self.rows.parameters[row])
+        self.rows.start(row)
+        self.observations[row] = observation
+        self.sums[row] = self.squares[row] = 0.0
+        self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
+        noisy = task.action_noise and member is not None
+        self.action_noise[row] = (
+            (generator(task.seed, Purpose.ACTION_NOISE, generation, member, episode), None) if noisy else None  # type: ignore[arg-type]
+        )
+        return None
+
+    def _environment(self, row: int) -> Env:
+        if row < len(self.envs) and not self.task.fresh_environments:
+            return self.envs[row]
+        with silence():
+            env = self.task.environment.make()
+        if row < len(self.envs):
+            self.envs[row].close()
+            self.envs[row] = env
+        else:
+            self.envs.append(env)
+        return env
+
+    def _end(self, row: int, error: str | None, trace: str) -> Result:
+        """The result of the episode in a row."""
+        item, length = self.items[row], self.tick - self.begun[row]
+        total = float(self.totals[row])
+        if error is None and not math.isfinite(total):
+            error = f"the return of the episode is {total}: a reward, an observation or an action was not finite"
+        if error is not None:
+            return Result(item, math.nan, math.nan, length, None, error, trace)
+        statistics = None
+        if self.task.counts_observations(self.job.generation, item):
+            statistics = self.sums[row].copy(), self.squares[row].copy()
+        fitness = float(self.signs[row]) if self.task.sign_fitness else total
+        return Result(item, fitness, total, length, statistics)
+
+    def _move(self, last: int, row: int) -> None:
+        """Close the gap at `row` with the last busy row; the two environments change places."""
+        if row == last:
+            return
+        self.rows.move(last, row)
+        for rows in (self.observations, self.sums, self.squares):
+            rows[row] = rows[last]
+        for column in (self.items, self.totals, self.signs, self.begun, self.action_noise):
+            column[row] = column[last]  # type: ignore[index]
+        self.envs[row], self.envs[last] = self.envs[last], self.envs[row]
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            with contextlib.suppress(Exception):  # a broken environment must not hide what happened before
+                env.close()
+
+
+def _describe(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+def check_space(env: Env) -> gym.spaces.Box:
+    """The flat observation space that policies see."""
+    space = env.observation_space
+    assert isinstance(space, gym.spaces.Box)
+    return space

@@ -1,0 +1,70 @@
+"""The seam between engines and tasks: what a worker is given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from esker.noise import NoiseTable, Row
+from esker.policies.normalizer import Normalizer, Sums
+
+Take = Callable[[int, int], "list[int] | None"]
+"""take(free, busy) -> new items, at most `free`; it waits only when nothing is busy. [] while nothing is busy: the
+generation is over. None: drop what is busy, nobody needs it any more."""
+Give = Callable[[Sequence["Result"]], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker must know to evaluate any item of one generation."""
+
+    generation: int
+    center: Row
+    sigma: float
+    normalizer: Normalizer | None = None
+    episode_cap: int | None = None
+
+
+class Result(NamedTuple):
+    """One evaluated item. `fitness` is what the strategy is told, `total` the return; `error` says why there is none."""
+
+    item: int
+    fitness: float
+    total: float
+    length: int
+    statistics: tuple[Sums, Sums] | None = None
+    error: str | None = None
+    trace: str = ""
+
+
+class Evaluator(Protocol):
+    """A task opened in one worker."""
+
+    def evaluate(self, job: Job, take: Take, give: Give) -> int:
+        """Evaluate items until `take` ends it; answers how many steps were dropped."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Task(Protocol):
+    """What members are evaluated on; shipped to every worker once."""
+
+    @property
+    def slots(self) -> int:
+        """How many items a worker evaluates side by side."""
+        ...
+
+    def open(self, table: NoiseTable | None, board: MutableSequence[int]) -> Evaluator:
+        """Build the evaluator. `board[0]` counts its steps and `board[1]` names the item being stepped."""
+        ...
+
+    def describe(self, generation: int, item: int) -> str:
+        """Where an item's work happened, for messages: environment, member, episode, seed."""
+        ...
+
+
+def silent_board() -> Any:
+    """A board nobody reads, for evaluation inside the caller's process."""
+    return [0, 0]
