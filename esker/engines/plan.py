@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from esker.tasks.task import Result
 
@@ -17,13 +17,21 @@ class Plan:
     """Hands out items, takes results, and grows until the step minimum is met."""
 
     def __init__(
-        self, members: int, *, episodes: int = 1, center: int = 0, unit: int = 1, min_steps: int | None = None
+        self,
+        members: int,
+        *,
+        episodes: int = 1,
+        center: int = 0,
+        unit: int = 1,
+        min_steps: int | None = None,
+        refuse: Callable[[Result], None] | None = None,
     ) -> None:
         self.members = members
         self.episodes = episodes
         self.center = center
         self.unit = unit
         self.min_steps = min_steps
+        self.refuse = refuse  # raises on a result that must stop the run
         self.results: dict[int, Result] = {}
         self.dropped_steps = 0
         self._again: deque[int] = deque()
@@ -32,6 +40,7 @@ class Plan:
         self._prefix = 0  # members whose results are all in, without a gap
         self._prefix_steps = 0
         self._member_steps = 0
+        self._members_done = 0
         self._complete: int | None = None
 
     @property
@@ -70,12 +79,23 @@ class Plan:
             if result.item in self.results:
                 self.dropped_steps += result.length
                 continue
+            if result.error is not None and self.refuse is not None:
+                self.refuse(result)
             self.results[result.item] = result
             if result.item >= self.center:
                 self._member_steps += result.length
+                self._members_done += 1
         self._advance()
         if self._complete is None and self.min_steps is not None:
             self._grow(self.min_steps)
+
+    def of_member(self, member: int) -> list[Result]:
+        """The results of one member's episodes."""
+        return [self.results[item] for item in self._items(member)]
+
+    def of_center(self) -> list[Result]:
+        """The results of the centre's episodes."""
+        return [self.results[item] for item in range(self.center)]
 
     def _items(self, member: int) -> range:
         first = self.center + member * self.episodes
@@ -95,7 +115,7 @@ class Plan:
 
     def _grow(self, min_steps: int) -> None:
         """Want more members when what is done and under way is not expected to reach the minimum."""
-        done = len([item for item in self.results if item >= self.center]) if self._issued else 0
+        done = self._members_done
         if self.waiting or not done:
             return
         mean = max(self._member_steps / done, 1.0)

@@ -47,6 +47,7 @@ class Episodes:
     action_noise: float = 0.0
     sign_fitness: bool = False
     fresh_environments: bool = False
+    center_purpose: Purpose = Purpose.CENTER_EPISODE
     slots: int = 32
 
     def address(self, item: int) -> tuple[int | None, int]:
@@ -59,7 +60,7 @@ class Episodes:
         """The seed of an item's episode; the two members of a pair share it unless `common_seeds` is off."""
         member, episode = self.address(item)
         if member is None:
-            return episode_seed(self.seed, Purpose.CENTER_EPISODE, generation, episode)
+            return episode_seed(self.seed, self.center_purpose, generation, episode)
         who = direction_of(member, self.antithetic)[0] if self.common_seeds else member
         return episode_seed(self.seed, Purpose.EPISODE, generation, who, episode)
 

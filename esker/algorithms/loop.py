@@ -1,0 +1,120 @@
+"""The loop of every synchronous algorithm: evaluate, commit, advance; and its twin that replays instead of evaluating."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from esker.algorithms.es import EvolutionStrategy
+from esker.config import DEFAULT_GENERATIONS, ESConfig
+from esker.engines.engine import Engine
+from esker.runs.facts import Facts
+from esker.runs.folder import RunFolder
+
+Row = dict[str, Any]
+
+
+class Observer(Protocol):
+    """Sees a run go by."""
+
+    def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None: ...
+    def generation(self, row: Row) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self, reason: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why training stopped."""
+
+    reason: str
+    goal_reached: bool = False
+
+
+def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Callable[[Row], bool]) -> Outcome:
+    """Go from the state's generation to a stop condition; `seen` is shown each row and answers whether to stop."""
+    config, mark = state.config, time.monotonic()
+    while (outcome := stop_reason(config, state)) is None:
+        plan = state.plan()
+        engine.evaluate(state.job(), plan)
+        mark, seconds = time.monotonic(), time.monotonic() - mark
+        facts = state.facts(plan, seconds)
+        folder.commit(facts)  # from here on the generation is a fact
+        row = apply(folder, state, facts)
+        if state.generation % config.checkpoint_every == 0:
+            folder.checkpoint(state.snapshot(), latest=True)
+            folder.prune(config.keep)
+        if seen(row):
+            return Outcome("stopped by a callback")
+    return outcome
+
+
+def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: bool = True) -> Row:
+    """Let a committed generation move the state, and record what follows from it."""
+    if state.improves(facts):
+        folder.checkpoint(state.snapshot(), best=True)
+    row = state.advance(facts)
+    if write_row:
+        folder.write_row(row)
+    return row
+
+
+def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
+    """Bring a state to the last committed generation: newest intact snapshot, then replayed facts. Nothing is simulated.
+
+    Rows that the journal lacks and the best snapshot are written on the way. Answers what had to be mended.
+    """
+    said = folder.mend()
+    committed, rows = sum(1 for _ in folder.facts()), len(folder.rows())
+    snapshot, damaged = folder.newest(min(committed, rows))
+    if snapshot is not None:
+        state.restore(snapshot)
+    for facts in folder.facts(state.generation):
+        apply(folder, state, facts, write_row=state.generation >= rows)
+    return said + damaged
+
+
+def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list[str]:
+    """Bring a state to any generation that was ever committed, without writing anything."""
+    snapshot, damaged = folder.newest(generation)
+    if snapshot is not None:
+        state.restore(snapshot)
+    for facts in folder.facts(state.generation):
+        if state.generation >= generation:
+            break
+        state.advance(facts)
+    return damaged
+
+
+def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
+    """Why a run is done, if it is."""
+    progress = state.progress
+    if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
+        return Outcome(f"goal reached: centre return ≥ {config.goal:g}, {config.patience} times in a row", True)
+    if state.generation >= (generation_limit(config) or math.inf):
+        return Outcome(f"{state.generation:,} generations done")
+    if progress.env_steps >= (config.steps or math.inf):
+        return Outcome(f"{progress.env_steps:,} environment steps done")
+    if progress.wall_time >= (config.wall_time or math.inf):
+        return Outcome(f"{progress.wall_time:.0f} s of training done")
+    return None
+
+
+def generation_limit(config: ESConfig) -> int | None:
+    """The limit of generations; the default one where neither generations, steps nor time are limited."""
+    if config.generations is None and config.steps is None and config.wall_time is None:
+        return DEFAULT_GENERATIONS
+    return config.generations
+
+
+def stop_text(config: ESConfig) -> str:
+    """The stop conditions in words."""
+    limit = generation_limit(config)
+    parts = [f"{limit:,} generations" if limit else "", f"{config.steps:,} steps" if config.steps else ""]
+    parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
+    if config.goal is not None:
+        parts.append(f"centre return ≥ {config.goal:g}, {config.patience} times in a row")
+    return " or ".join(filter(None, parts))

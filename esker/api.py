@@ -1,0 +1,349 @@
+"""The Python API: train, resume, load, evaluate."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from esker import presets
+from esker.address import Purpose
+from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
+from esker.algorithms.loop import train as train_loop
+from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
+from esker.compatibility import translate
+from esker.config import ALGORITHMS, RESUMABLE, ESConfig
+from esker.configure import build, read_values, to_toml
+from esker.engines.plan import Plan
+from esker.errors import RunError, UsageError, nearest
+from esker.logs.console import Quiet
+from esker.policies import spaces
+from esker.policies.normalizer import Statistics
+from esker.policies.policy import Policy
+from esker.runs import checkpoints
+from esker.runs.checkpoints import Snapshot
+from esker.runs.folder import RunFolder, default_path
+from esker.tasks.environments import Env, Environment, resolve, with_factory
+from esker.tasks.task import Job
+
+EnvironmentLike = str | Callable[..., Env]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was interrupted; everything committed is saved in `folder`."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        super().__init__(f"interrupted; continue with: esker resume {folder.path}")
+        self.folder = folder
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of some episodes of one policy."""
+
+    returns: list[float]
+    lengths: list[int]
+    checkpoint: int
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers that `esker eval --json` prints."""
+        return {
+            "episodes": len(self.returns),
+            "mean": statistics.fmean(self.returns),
+            "std": statistics.pstdev(self.returns),
+            "min": min(self.returns),
+            "max": max(self.returns),
+            "median": statistics.median(self.returns),
+            "length_mean": statistics.fmean(self.lengths),
+            "checkpoint": self.checkpoint,
+        }
+
+
+class Run:
+    """A run folder, to look at and to use."""
+
+    def __init__(self, path: str | Path, outcome: Outcome | None = None) -> None:
+        self.folder = RunFolder.open(Path(path))
+        self.outcome = outcome
+
+    @property
+    def path(self) -> Path:
+        """Where the run is."""
+        return self.folder.path
+
+    @property
+    def config(self) -> ESConfig:
+        """The resolved configuration."""
+        return self.folder.config(ALGORITHMS)  # type: ignore[no-any-return]
+
+    @property
+    def history(self) -> list[Row]:
+        """The journal, a row per generation."""
+        return self.folder.rows()
+
+    @property
+    def best_return(self) -> float | None:
+        """The best centre return so far, a mean of the centre's episodes."""
+        returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
+        return max(returns, default=None)
+
+    def policy(self, checkpoint: str | int = "best") -> Policy:
+        """The policy of a checkpoint: "best", "latest" or a generation."""
+        return load(self.path, checkpoint)
+
+
+def configure(
+    env: EnvironmentLike,
+    options: Mapping[str, Any],
+    *,
+    algo: str = "es",
+    preset: str | None = "auto",
+    config: str | Mapping[str, Any] | None = None,
+) -> tuple[ESConfig, Environment, list[str]]:
+    """The configuration of a request, its environment, and notices about what was chosen. Raises UsageError."""
+    if algo not in ALGORITHMS:
+        raise UsageError(f"unknown algorithm {algo!r}{nearest(algo, ALGORITHMS)}; expected one of {', '.join(ALGORITHMS)}")
+    given = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
+    environment, notices = resolve(env) if isinstance(env, str) else (with_factory(env), [])
+    chosen = _preset(preset, environment.name, algo)
+    base = {} if chosen is None else chosen.options
+    if chosen is not None:
+        notices.append(f"preset {chosen.name}: {chosen.about}")
+    file, translated = translate(given, base.get("sigma"))
+    named = {"env": environment.name, "algo": algo}
+    result = build(ALGORITHMS[algo], base, file, options, named)
+    environment = replace(
+        environment,
+        kwargs=dict(result.env_kwargs),
+        wrappers=result.wrapper,
+        max_episode_steps=result.max_episode_steps,
+    )
+    return result, environment, notices + translated
+
+
+def _preset(name: str | None, env: str, algo: str) -> presets.Preset | None:
+    if name is None or name == "none":
+        return None
+    return presets.for_environment(env, algo) if name == "auto" else presets.find(name, algo)
+
+
+def train(
+    env: EnvironmentLike,
+    *,
+    algo: str = "es",
+    preset: str | None = "auto",
+    config: str | Mapping[str, Any] | None = None,
+    observer: Observer | None = None,
+    on_generation: Callable[[Row], bool | None] | None = None,
+    **options: Any,
+) -> Run:
+    """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
+
+    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal and may
+    answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
+    """
+    resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
+    observer = observer or Quiet()
+    probe = environment.make()
+    about = describe(probe)
+    task = build_task(resolved, environment, about)
+    state, table = build_state(resolved, task)
+    path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
+    resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
+    folder = RunFolder.create(path, resolved, about)
+    folder.lock()
+    folder.checkpoint(state.snapshot(), latest=True)
+    probe.close()
+    return _follow(folder, state, task, table, observer, notices, on_generation)
+
+
+def resume(
+    run_dir: str | Path,
+    *,
+    env: Callable[..., Env] | None = None,
+    observer: Observer | None = None,
+    on_generation: Callable[[Row], bool | None] | None = None,
+    **changes: Any,
+) -> Run:
+    """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
+
+    `env` is needed only where the run was started with a callable that no worker can import.
+    """
+    folder = RunFolder.open(Path(run_dir))
+    observer = observer or Quiet()
+    for name in changes:
+        if name not in RESUMABLE:
+            raise UsageError(f"{name} cannot be changed on resume, since the result would not be that run's; start a new one")
+    folder.lock()
+    config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    environment = environment_of(config, env)
+    probe = environment.make()
+    notices = check_fingerprint(folder, probe, config.inexact)
+    probe.close()
+    task = build_task(config, environment, folder.about())
+    state, table = build_state(config, task)
+    notices += catch_up(folder, state)
+    if changes:
+        folder.config_file.write_text(to_toml(config))
+    return _follow(folder, state, task, table, observer, notices, on_generation)
+
+
+def _known(config: Any) -> dict[str, Any]:
+    return dict(vars(config))
+
+
+def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
+    """The environment of a resolved configuration."""
+    options: dict[str, Any] = {
+        "kwargs": dict(config.env_kwargs),
+        "wrappers": config.wrapper,
+        "max_episode_steps": config.max_episode_steps,
+    }
+    if factory is not None:
+        return with_factory(factory, **options)
+    if config.env.startswith("__main__:") or "<" in config.env:
+        raise UsageError(f"the environment {config.env!r} was a callable; pass it again as esker.resume(run_dir, env=…)")
+    return resolve(config.env, **options)[0]
+
+
+def _follow(
+    folder: RunFolder,
+    state: Any,
+    task: Any,
+    table: Any,
+    observer: Observer,
+    notices: list[str],
+    on_generation: Callable[[Row], bool | None] | None,
+) -> Run:
+    """Run the loop and leave the folder in order, however it ends."""
+    config: ESConfig = state.config
+
+    def seen(row: Row) -> bool:
+        observer.generation(row)
+        return bool(on_generation and on_generation(row))
+
+    observer.begin(config, folder, folder.rows())
+    for text in notices:
+        observer.note(text)
+    folder.write_status("running")
+    status = "failed"
+    try:
+        with _terminate_as_interrupt(), open_engine(task, config.workers, table, config.step_timeout) as engine:
+            outcome = train_loop(folder, state, engine, seen)
+        status = f"finished: {outcome.reason}"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise Interrupted(folder) from None
+    except OSError as error:
+        raise RunError(f"{error.strerror or error}; continue with: esker resume {folder.path}") from error
+    except RunError as error:
+        raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
+    finally:
+        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
+            folder.checkpoint(state.snapshot(), latest=True)
+            folder.prune(config.keep)
+            folder.write_status(status)
+        folder.unlock()
+        if table is not None:
+            table.close()
+        observer.end(status)
+    return Run(folder.path, outcome)
+
+
+@contextlib.contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end training as Ctrl-C does: saved, then out."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread: the caller handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
+    """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
+    committed = sum(1 for _ in folder.facts())
+    if checkpoint in ("best", "latest"):
+        generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
+        generation = committed if generation is None else generation
+    elif str(checkpoint).isdigit():
+        generation = int(checkpoint)
+    else:
+        raise UsageError(f"checkpoint is {checkpoint!r}; expected best, latest or a generation")
+    if generation > committed:
+        kept = ", ".join(str(g) for g in checkpoints.generations(folder.checkpoints))
+        raise UsageError(f"generation {generation} does not exist; this run has 0 to {committed} (snapshots: {kept})")
+    snapshot, damaged = folder.newest(generation)
+    if snapshot is not None and snapshot.generation == generation:
+        return snapshot, damaged
+    config = folder.config(ALGORITHMS)
+    task = build_task(config, Environment(config.env), folder.about())
+    state, table = build_state(config, task)
+    rewind(folder, state, generation)
+    if table is not None:
+        table.close()
+    return state.snapshot(), [*damaged, f"generation {generation} was recomputed from the facts"]
+
+
+def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
+    """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
+    folder = RunFolder.open(Path(run_dir))
+    config, about = folder.config(ALGORITHMS), folder.about()
+    snapshot, _ = find_snapshot(folder, checkpoint)
+    task = build_task(config, Environment(config.env), about)
+    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    space = spaces.from_json(about["observation_space"])
+    return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
+
+
+def evaluate(
+    run_dir: str | Path,
+    *,
+    episodes: int = 100,
+    checkpoint: str | int = "best",
+    seed: int = 0,
+    workers: int | None = None,
+    env: Callable[..., Env] | None = None,
+) -> tuple[Evaluation, list[str]]:
+    """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
+    if episodes < 1:
+        raise UsageError(f"episodes is {episodes}; expected at least 1")
+    folder = RunFolder.open(Path(run_dir))
+    config = folder.config(ALGORITHMS)
+    snapshot, notices = find_snapshot(folder, checkpoint)
+    environment = environment_of(config, env)
+    task = replace(
+        build_task(config, environment, folder.about()),
+        seed=seed,
+        center_episodes=episodes,
+        center_purpose=Purpose.EVALUATION,
+    )
+    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+
+    def refuse(result: Any) -> None:
+        raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())
+
+    plan = Plan(0, center=episodes, refuse=refuse)
+    with open_engine(task, workers) as engine:
+        engine.evaluate(Job(0, snapshot.arrays["center"], config.sigma, normalizer), plan)
+    results = plan.of_center()
+    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), notices
+
+
+def _normalizer(snapshot: Snapshot) -> Any:
+    arrays = snapshot.arrays
+    return Statistics(
+        snapshot.values["statistics_count"], arrays["statistics.total"], arrays["statistics.squares"]
+    ).normalizer()

@@ -1,0 +1,115 @@
+"""From a configuration to the parts of a run: task, state, engine, and what the machine is like."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from esker.address import Purpose, generator
+from esker.algorithms.es import EvolutionStrategy
+from esker.config import ESConfig
+from esker.engines.engine import Engine, InlineEngine
+from esker.engines.local import LocalEngine
+from esker.errors import UsageError
+from esker.fingerprint import fingerprint
+from esker.noise import NoiseTable
+from esker.policies import spaces
+from esker.policies.heads import BoxHead, head_for
+from esker.policies.mlp import MLP
+from esker.runs.folder import RunFolder
+from esker.shaping import SIGN_SHAPINGS
+from esker.tasks.environments import Env, Environment
+from esker.tasks.episodes import Episodes
+
+
+def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
+    """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
+    actions = spaces.from_json(about["action_space"])
+    head = head_for(actions, config.action_mode, config.bins)
+    if config.action_noise and not isinstance(head, BoxHead):
+        raise UsageError(f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}")
+    inputs = gym.spaces.flatdim(spaces.from_json(about["observation_space"]))
+    return Episodes(
+        environment=environment,
+        network=MLP((inputs, *config.hidden, head.outputs), config.activation, config.initializer),
+        head=head,
+        seed=config.seed,
+        antithetic=config.antithetic,
+        episodes_per_member=config.episodes_per_member,
+        center_episodes=config.center_episodes,
+        common_seeds=config.common_seeds,
+        normalize=config.normalize_observations,
+        statistics_share=min(1.0, config.statistics_episodes / (config.population * config.episodes_per_member)),
+        action_noise=config.action_noise,
+        sign_fitness=config.shaping in SIGN_SHAPINGS,
+        fresh_environments=config.fresh_environments,
+        slots=config.slots,
+    )
+
+
+def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:
+    """The initial state of a run, and the noise table it uses."""
+    if config.noise == "table" and config.table_size < 2 * task.network.dimension:
+        raise UsageError(
+            f"table_size is {config.table_size:,} and the policy has {task.network.dimension:,} parameters; "
+            "the table must hold at least twice as many normals: enlarge it, or use --noise counter"
+        )
+    table = NoiseTable.create(config.seed, config.table_size) if config.noise == "table" else None
+    center = task.network.initial(generator(config.seed, Purpose.INITIAL))
+    return EvolutionStrategy(config, task, center, table), table
+
+
+@contextlib.contextmanager
+def open_engine(
+    task: Episodes, workers: int | None, table: NoiseTable | None = None, step_timeout: float | None = None
+) -> Iterator[Engine]:
+    """The local engine with its workers (None: one per core; 0: in this process), closed whatever happens."""
+    count = available_cores() if workers is None else workers
+    engine: Engine = LocalEngine(task, count, table, step_timeout) if count else InlineEngine(task, table)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def available_cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe(env: Env) -> dict[str, Any]:
+    """What a run begins with: the environment's spaces, versions, the numeric fingerprint."""
+    import torch
+
+    from esker import __version__
+
+    raw = env.env if isinstance(env, gym.wrappers.FlattenObservation) else env
+    return {
+        "observation_space": spaces.to_json(raw.observation_space),
+        "action_space": spaces.to_json(env.action_space),
+        "fingerprint": fingerprint(env),
+        "versions": {
+            "esker": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "torch": torch.__version__,
+            "gymnasium": gym.__version__,
+        },
+    }
+
+
+def check_fingerprint(folder: RunFolder, env: Env, inexact: bool) -> list[str]:
+    """Refuse a machine that computes other bits than the run began with, unless told to go on."""
+    then, now = folder.about().get("fingerprint"), fingerprint(env)
+    if then == now:
+        return []
+    text = f"this machine computes other bits than the one the run began on (numeric fingerprint {now}, then {then})"
+    if not inexact:
+        raise UsageError(f"{text}; to go on without bit-identity, add --inexact")
+    return [f"{text}: going on, inexactly"]

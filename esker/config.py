@@ -1,0 +1,150 @@
+"""The typed configuration: the single source of flags, files, presets, validation and help.
+
+Every option is a field with a default, a help text and bounds. Its name is the flag (`--min-steps`), the key of
+configuration files and presets (`min_steps`) and the keyword of the Python API.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from esker.errors import UsageError
+from esker.noise import DEFAULT_TABLE_SIZE, NoiseKind
+from esker.policies.heads import ActionMode
+from esker.policies.mlp import Activation, Initializer
+
+Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+DEFAULT_GENERATIONS = 500
+
+
+def option(default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None) -> Any:
+    """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive)."""
+    metadata = {"help": help, "above": above, "low": low, "high": high}
+    if isinstance(default, dict | list):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Run"""
+
+    seed: int = option(0, "seed of the run; equal seeds give bit-identical results", low=0)
+    run_dir: str | None = option(None, "run folder (default: runs/<env>/<algo>-s<seed>-<time>)")
+    checkpoint_every: int = option(10, "write a snapshot every so many generations", low=1)
+    keep: int | None = option(5, "keep this many newest snapshots beside the first and the best; 'none' keeps all", low=1)
+    quiet: bool = option(False, "print nothing but errors")
+    inexact: bool = option(False, "go on although this machine computes other bits than the one the run began on")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentOptions:
+    """Environment"""
+
+    env_kwargs: dict[str, Any] = option({}, "JSON object of arguments for the environment")
+    wrapper: tuple[str, ...] = option((), "module:callable that wraps the environment; repeatable, applied in order")
+    max_episode_steps: int | None = option(None, "end episodes after so many steps (default: the environment's limit)", low=1)
+    adaptive_cap: Literal["threshold", "twice-mean"] | None = option(
+        None, "let the episode cap grow: by cap_factor when cap_threshold of the episodes reach it (OpenAI), or 2 × the last mean length"
+    )
+    cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
+    cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
+    cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
+    on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails stops the run, or ranks last")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions:
+    """Policy"""
+
+    hidden: tuple[int, ...] = option((64, 64), "sizes of the hidden layers, as 64,64; 'none' for a linear policy", low=1)
+    activation: Activation = option("tanh", "activation between layers")
+    initializer: Initializer = option("xavier", "initial weights: Xavier uniform, or OpenAI's normalised columns")
+    normalize_observations: bool = option(True, "scale observations by their running mean and deviation")
+    statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
+    action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
+    bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
+    action_noise: float = option(0.0, "standard deviation of Gaussian noise on continuous actions in training", low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrategyOptions:
+    """Strategy"""
+
+    population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2)
+    sigma: float = option(0.02, "scale of the perturbations", above=0)
+    lr: float = option(0.01, "learning rate of the optimizer", above=0)
+    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "torch optimizer that moves the centre")
+    momentum: float = option(0.0, "momentum of sgd and rmsprop", low=0)
+    weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0)
+    lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0, high=1)
+    sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0, high=1)
+    shaping: Shaping = option("centered_rank", "how fitness becomes weights")
+    antithetic: bool = option(True, "sample members in mirrored pairs")
+    common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
+    episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
+    min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
+    center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
+    noise: NoiseKind = option("table", "perturbations from a shared table, or drawn by counter without one")
+    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopOptions:
+    """Stop"""
+
+    generations: int | None = option(None, f"stop after so many generations (default when no stop is given: {DEFAULT_GENERATIONS})", low=1)
+    steps: int | None = option(None, "stop after so many environment steps", low=1)
+    wall_time: float | None = option(None, "stop after so many seconds of training, summed over resumes", above=0)
+    goal: float | None = option(None, "stop when the centre's mean return reaches this, patience times in a row")
+    patience: int | None = option(None, "how many centre evaluations in a row must reach the goal", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Engine"""
+
+    workers: int | None = option(None, "worker processes (default: one per core; 0: inside this process)", low=0)
+    slots: int = option(32, "environments that each worker steps side by side", low=1)
+    step_timeout: float | None = option(None, "seconds that one environment step may take before its worker is replaced", above=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, EngineOptions, RunOptions):
+    """Everything that decides an `es` run."""
+
+    env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
+    algo: str = option("es", "algorithm")
+
+    def check(self) -> None:
+        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        if self.antithetic and self.population % 2:
+            raise UsageError(
+                f"population is {self.population}, and antithetic sampling needs an even number; "
+                f"use --population {self.population + 1} or --no-antithetic"
+            )
+        if (self.goal is None) != (self.patience is None):
+            given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
+            raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
+        if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
+            raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        if self.action_mode != "binned" and self.bins != 10:
+            raise UsageError("bins is for --action-mode binned")
+
+
+ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}
+# What `esker resume` may change: where and how long a run goes on, never what it computes.
+RESUMABLE = frozenset(
+    {f.name for group in (StopOptions, EngineOptions) for f in fields(group)}
+    | {"checkpoint_every", "keep", "quiet", "inexact"}
+)
+
+
+def section_of(config: type[Any], name: str) -> str:
+    """The heading under which an option is listed."""
+    for base in config.__mro__[1:]:
+        if name in getattr(base, "__annotations__", {}):
+            return (base.__doc__ or "").strip()
+    return "What to train"

@@ -1,0 +1,162 @@
+"""From flags, files and presets to a checked configuration. Precedence: defaults < preset < file < flags."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, asdict, fields
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union
+
+import tomli_w
+import tomllib
+
+from esker.errors import UsageError, nearest
+
+C = TypeVar("C")
+
+
+def build(kind: type[C], *layers: Mapping[str, Any]) -> C:
+    """A configuration of this kind from layers of values, later ones first in command. Raises UsageError."""
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(kind)
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if name not in known:
+                raise UsageError(f"unknown option {name!r}{nearest(name, known)}")
+            merged[name] = convert(known[name], hints[name], value)
+    config = kind(**merged)
+    config.check()  # type: ignore[attr-defined]
+    return config
+
+
+def convert(option: Field[Any], hint: Any, value: Any) -> Any:
+    """One option's value, from a flag's text or a file's value, checked against its type and bounds."""
+    try:
+        result = _convert(hint, value)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{option.name} is {value!r}; expected {describe(hint)}") from error
+    _check_bounds(option, result)
+    return result
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None or (isinstance(value, str) and value.lower() == "none"):
+            return None
+        return _convert(next(a for a in arguments if a is not types.NoneType), value)
+    if origin is Literal:
+        if value not in arguments:
+            raise ValueError(value)
+        return value
+    if origin is tuple:
+        parts = _parts(value)
+        return tuple(_convert(arguments[0], part) for part in parts)
+    if origin is dict:
+        parsed = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(parsed, dict):
+            raise ValueError(value)
+        return parsed
+    return _scalar(hint, value)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [] if value.lower() == "none" else [part for part in value.split(",") if part.strip()]
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _scalar(hint: Any, value: Any) -> Any:
+    if hint is bool:
+        if isinstance(value, bool):
+            return value
+        raise ValueError(value)
+    if isinstance(value, bool):
+        raise ValueError(value)
+    if hint is int:
+        number = float(value)  # 1e6 is a whole number too
+        if number != int(number):
+            raise ValueError(value)
+        return int(value) if not isinstance(value, float) and str(value).strip().lstrip("+-").isdigit() else int(number)
+    if hint is float:
+        number = float(value)
+        if math.isnan(number):
+            raise ValueError(value)
+        return number
+    if hint is str and isinstance(value, str):
+        return value
+    raise ValueError(value)
+
+
+def _check_bounds(option: Field[Any], value: Any) -> None:
+    above, low, high = (option.metadata.get(name) for name in ("above", "low", "high"))
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            continue
+        if (
+            (above is not None and number <= above)
+            or (low is not None and number < low)
+            or (high is not None and number > high)
+            or math.isinf(number)
+        ):
+            limits = [f"above {above:g}" if above is not None else "", f"at least {low:g}" if low is not None else ""]
+            limits += [f"at most {high:g}" if high is not None else "", "finite" if math.isinf(number) else ""]
+            raise UsageError(f"{option.name} is {number}; expected a number " + " and ".join(filter(None, limits)))
+
+
+def describe(hint: Any) -> str:
+    """A type in words, for messages and help."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return describe(next(a for a in arguments if a is not types.NoneType)) + " or 'none'"
+    if origin is Literal:
+        return "one of " + ", ".join(str(a) for a in arguments)
+    if origin is tuple:
+        return "a list such as 64,64" if arguments[0] is int else "a list of module:name"
+    if origin is dict:
+        return "a JSON object"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]
+
+
+def read_values(source: str) -> dict[str, Any]:
+    """The values of a `--config`: a TOML or JSON file, or a JSON object given in place. Raises UsageError."""
+    text = source.strip()
+    if text.startswith("{"):
+        return _object(lambda: json.loads(text), "the JSON given to --config")
+    path = Path(source)
+    if not path.is_file():
+        raise UsageError(f"configuration file {source!r} does not exist; expected a .toml or .json file, or inline JSON")
+    if path.suffix == ".json":
+        return _object(lambda: json.loads(path.read_text()), f"{source!r}")
+    return _object(lambda: tomllib.loads(path.read_text()), f"{source!r}")
+
+
+def _object(read: typing.Callable[[], Any], what: str) -> dict[str, Any]:
+    try:
+        values = read()
+    except (ValueError, OSError) as error:
+        raise UsageError(f"{what} cannot be read: {error}".replace("\n", " ")) from error
+    if not isinstance(values, dict):
+        raise UsageError(f"{what} is a {type(values).__name__}; expected an object of option names and values")
+    return values
+
+
+def to_toml(config: Any) -> str:
+    """Everything resolved, as TOML; options that are None are left out, since TOML has no null."""
+    return tomli_w.dumps({name: _plain(value) for name, value in asdict(config).items() if value is not None})
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def default_of(option: Field[Any]) -> Any:
+    """The default of an option."""
+    return option.default if option.default is not MISSING else option.default_factory()  # type: ignore[misc]

@@ -1,0 +1,1 @@
+"""Logs: what a person sees of a run."""

@@ -1,0 +1,50 @@
+"""Presets: one TOML per environment and algorithm, chosen by name or for a known environment."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from esker.errors import UsageError, nearest
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Options that were found to work for an environment, and where the evidence lies."""
+
+    name: str
+    env: str
+    algo: str
+    about: str
+    evidence: str | None
+    options: dict[str, Any]
+
+
+def load_all() -> dict[str, Preset]:
+    """Every preset by name (`cartpole/es`)."""
+    presets = {}
+    for path in sorted(FOLDER.glob("*/*.toml")):
+        name = f"{path.parent.name}/{path.stem}"
+        values = tomllib.loads(path.read_text())
+        presets[name] = Preset(
+            name, values["env"], values["algo"], values["about"], values.get("evidence"), values["options"]
+        )
+    return presets
+
+
+def find(name: str, algo: str) -> Preset:
+    """The preset of this name; `cartpole` stands for `cartpole/<algo>`. An unknown name raises UsageError."""
+    presets = load_all()
+    found = presets.get(name) or presets.get(f"{name}/{algo}")
+    if found is None:
+        raise UsageError(f"unknown preset {name!r}{nearest(name, presets)}; `esker presets` lists them")
+    return found
+
+
+def for_environment(env: str, algo: str) -> Preset | None:
+    """The preset that a known environment gets by itself: the one named after the algorithm."""
+    return next((p for p in load_all().values() if p.env == env and p.name.endswith(f"/{algo}")), None)

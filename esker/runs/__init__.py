@@ -1,0 +1,1 @@
+"""Runs: a folder with everything needed to resume, evaluate and share."""
