@@ -20,7 +20,7 @@ _HOMES = {
     "UsageError": "esker.errors",
     "RunError": "esker.errors",
 }
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+__all__ = ["OpenAIES", "Run", "RunError", "UsageError", "__version__", "evaluate", "load", "resume", "train"]
 
 if TYPE_CHECKING:
     from esker.api import Run, evaluate, load, resume, train

@@ -78,7 +78,7 @@ class Run:
     @property
     def config(self) -> ESConfig:
         """The resolved configuration."""
-        return self.folder.config(ALGORITHMS)  # type: ignore[no-any-return]
+        return self.folder.config(ALGORITHMS)
 
     @property
     def history(self) -> list[Row]:
@@ -177,7 +177,9 @@ def resume(
     observer = observer or Quiet()
     for name in changes:
         if name not in RESUMABLE:
-            raise UsageError(f"{name} cannot be changed on resume, since the result would not be that run's; start a new one")
+            raise UsageError(
+                f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
+            )
     folder.lock()
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
     environment = environment_of(config, env)

@@ -33,7 +33,9 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
     actions = spaces.from_json(about["action_space"])
     head = head_for(actions, config.action_mode, config.bins)
     if config.action_noise and not isinstance(head, BoxHead):
-        raise UsageError(f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}")
+        raise UsageError(
+            f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
+        )
     inputs = gym.spaces.flatdim(spaces.from_json(about["observation_space"]))
     return Episodes(
         environment=environment,

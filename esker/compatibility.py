@@ -35,17 +35,22 @@ def translate(values: Mapping[str, Any], sigma: float | None = None) -> tuple[di
     if "l2_coeff" in values:
         scale = float(result.get("sigma", sigma or RLLIB_SIGMA))
         result["weight_decay"] = float(values["l2_coeff"]) / scale
-        notices.append(f"RLlib's l2_coeff = {values['l2_coeff']} is weight_decay = {result['weight_decay']:g} (divided by sigma)")
+        notices.append(
+            f"RLlib's l2_coeff = {values['l2_coeff']} is weight_decay = {result['weight_decay']:g} (divided by sigma)"
+        )
     if "observation_filter" in values:
         filters = {"MeanStdFilter": True, "NoFilter": False}
         if values["observation_filter"] not in filters:
             raise UsageError(f"observation_filter is {values['observation_filter']!r}; expected MeanStdFilter or NoFilter")
         result["normalize_observations"] = filters[values["observation_filter"]]
-        notices.append(f"RLlib's observation_filter = {values['observation_filter']} is normalize_observations = {str(result['normalize_observations']).lower()}")
+        chosen = str(result["normalize_observations"]).lower()
+        notices.append(f"RLlib's observation_filter = {values['observation_filter']} is normalize_observations = {chosen}")
     if "eval_prob" in values:
         episodes = float(result.get("population", 1000))
         result["center_episodes"] = max(1, round(float(values["eval_prob"]) * episodes))
-        notices.append(f"RLlib's eval_prob = {values['eval_prob']} is center_episodes = {result['center_episodes']} every generation")
+        notices.append(
+            f"RLlib's eval_prob = {values['eval_prob']} is center_episodes = {result['center_episodes']} every generation"
+        )
     if "report_length" in values:
         notices.append("RLlib's report_length is not needed: every centre evaluation is reported by itself")
     return result, notices

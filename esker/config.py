@@ -18,7 +18,9 @@ Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centere
 DEFAULT_GENERATIONS = 500
 
 
-def option(default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None) -> Any:
+def option(
+    default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None
+) -> Any:
     """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive)."""
     metadata = {"help": help, "above": above, "low": low, "high": high}
     if isinstance(default, dict | list):
@@ -44,9 +46,12 @@ class EnvironmentOptions:
 
     env_kwargs: dict[str, Any] = option({}, "JSON object of arguments for the environment")
     wrapper: tuple[str, ...] = option((), "module:callable that wraps the environment; repeatable, applied in order")
-    max_episode_steps: int | None = option(None, "end episodes after so many steps (default: the environment's limit)", low=1)
+    max_episode_steps: int | None = option(
+        None, "end episodes after so many steps (default: the environment's limit)", low=1
+    )
     adaptive_cap: Literal["threshold", "twice-mean"] | None = option(
-        None, "let the episode cap grow: by cap_factor when cap_threshold of the episodes reach it (OpenAI), or 2 × the last mean length"
+        None,
+        "let the episode cap grow: by cap_factor when cap_threshold of episodes reach it, or 2 × the last mean length",
     )
     cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
     cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
@@ -95,7 +100,9 @@ class StrategyOptions:
 class StopOptions:
     """Stop"""
 
-    generations: int | None = option(None, f"stop after so many generations (default when no stop is given: {DEFAULT_GENERATIONS})", low=1)
+    generations: int | None = option(
+        None, f"stop after so many generations (default when no stop is given: {DEFAULT_GENERATIONS})", low=1
+    )
     steps: int | None = option(None, "stop after so many environment steps", low=1)
     wall_time: float | None = option(None, "stop after so many seconds of training, summed over resumes", above=0)
     goal: float | None = option(None, "stop when the centre's mean return reaches this, patience times in a row")
@@ -108,7 +115,9 @@ class EngineOptions:
 
     workers: int | None = option(None, "worker processes (default: one per core; 0: inside this process)", low=0)
     slots: int = option(32, "environments that each worker steps side by side", low=1)
-    step_timeout: float | None = option(None, "seconds that one environment step may take before its worker is replaced", above=0)
+    step_timeout: float | None = option(
+        None, "seconds that one environment step may take before its worker is replaced", above=0
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

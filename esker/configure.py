@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
 import tomli_w
-import tomllib
 
 from esker.errors import UsageError, nearest
 
@@ -159,4 +159,6 @@ def _plain(value: Any) -> Any:
 
 def default_of(option: Field[Any]) -> Any:
     """The default of an option."""
-    return option.default if option.default is not MISSING else option.default_factory()  # type: ignore[misc]
+    if option.default_factory is not MISSING:
+        return option.default_factory()
+    return option.default

@@ -29,7 +29,8 @@ DEFAULT_TABLE_SIZE = 25_000_000
 class Noise(Protocol):
     """Gaussian directions of dimension d, addressed by generation and number."""
 
-    dimension: int
+    @property
+    def dimension(self) -> int: ...
 
     def direction(self, generation: int, number: int) -> Row:
         """ε as a read-only row."""

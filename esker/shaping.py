@@ -33,7 +33,7 @@ def centered_rank(fitness: Floats) -> Floats:
     """Rank 0..N-1 divided by N-1, minus ½ (Salimans et al. 2017)."""
     # Integer ranks summed before the division: ties and symmetric places come out exact.
     n = len(fitness)
-    doubled = _average_by_ties(fitness, 2.0 * np.arange(n) - (n - 1))
+    doubled = _average_by_ties(fitness, np.arange(1.0 - n, n, 2.0))
     return doubled / (2.0 * max(n - 1, 1))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from esker.engines.plan import Plan
-from esker.tasks.task import Job, Result, Task, silent_board
 from esker.noise import NoiseTable
+from esker.tasks.task import Job, Result, Task, silent_board
 
 
 class Engine(Protocol):

@@ -27,9 +27,7 @@ from esker.noise import NoiseTable, anonymous_memory
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
-SINGLE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-}
+SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
 
 class Worker:
@@ -60,9 +58,7 @@ class Worker:
 class LocalEngine:
     """Evaluates plans on worker processes; each owns some slots and one thread."""
 
-    def __init__(
-        self, task: Task, workers: int, table: NoiseTable | None = None, step_timeout: float | None = None
-    ) -> None:
+    def __init__(self, task: Task, workers: int, table: NoiseTable | None = None, step_timeout: float | None = None) -> None:
         self.task = task
         self.step_timeout = step_timeout
         self._setup = Setup(list(sys.path), cloudpickle.dumps(task), (table.descriptor, table.size) if table else None)

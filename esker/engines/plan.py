@@ -60,7 +60,7 @@ class Plan:
 
     def take(self, count: int) -> list[int]:
         """The next items, lowest numbers first."""
-        items = []
+        items: list[int] = []
         while len(items) < count and self.waiting:
             if self._again:
                 items.append(self._again.popleft())

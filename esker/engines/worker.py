@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,12 +21,13 @@ import cloudpickle
 
 from esker.engines.messages import BOARD_FIELDS, REPORT_EVERY, Broken, Drop, Finished, Items, Ready, Report, Setup
 from esker.noise import NoiseTable
-from esker.tasks.task import Job, Result, Task
+from esker.tasks.task import Board, Job, Result, Task
+
 
 class Feed:
     """The worker's side of the conversation, as the `take` and `give` of one generation."""
 
-    def __init__(self, connection: Connection, board: MutableSequence[int]) -> None:
+    def __init__(self, connection: Connection, board: Board) -> None:
         self.connection = connection
         self.board = board
         self.received = 0
@@ -74,7 +75,7 @@ class Feed:
         self.asked = self.asked or wants
 
 
-def serve(connection: Connection, board: MutableSequence[int]) -> None:
+def serve(connection: Connection, board: Board) -> None:
     """Open the task and evaluate generation after generation."""
     feed = Feed(connection, board)
     setup: Setup = feed.receive()

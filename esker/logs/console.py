@@ -120,12 +120,19 @@ class Display:
             table.add_row(*left, *right)
         parts: list[Any] = [table]
         if rank == 1:
-            parts.append(Text(f"rank 1 of {of}: no member beats the centre, so the gradient tells nothing new here", style="yellow"))
+            parts.append(
+                Text(
+                    f"rank 1 of {of}: no member beats the centre, so the gradient tells nothing new here",
+                    style="yellow",
+                )
+            )
         parts.append(Text(sparkline(self.returns, max(20, min(self.console.width - 2, 100))), style="cyan"))
         done = fraction_done(self.config, row)
         if done is not None:
             bar = Table.grid(padding=(0, 1))
-            bar.add_row(ProgressBar(total=1.0, completed=done, width=40), f"{done:.0%}", f"eta {duration(remaining(row, done))}")
+            bar.add_row(
+                ProgressBar(total=1.0, completed=done, width=40), f"{done:.0%}", f"eta {duration(remaining(row, done))}"
+            )
             parts.append(bar)
         return Group(*parts)
 

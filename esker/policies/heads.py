@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -12,6 +11,7 @@ import numpy as np
 from esker.errors import UsageError
 from esker.policies.network import Batch
 
+Actions = Any  # a sequence with one action a row: a list or an array
 ActionMode = Literal["direct", "tanh", "binned"]
 
 
@@ -21,7 +21,7 @@ class Head(Protocol):
     @property
     def outputs(self) -> int: ...
 
-    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Sequence[Any]: ...
+    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions: ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DiscreteHead:
     outputs: int
     start: int = 0
 
-    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Sequence[Any]:
+    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions:
         actions = outputs.argmax(axis=1)
         if self.start:
             actions += self.start
@@ -50,7 +50,7 @@ class MultiDiscreteHead:
     def outputs(self) -> int:
         return sum(self.choices)
 
-    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Sequence[Any]:
+    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions:
         ends = np.cumsum(self.choices)
         groups = [outputs[:, end - n : end].argmax(axis=1) for end, n in zip(ends, self.choices, strict=True)]
         return (np.stack(groups, axis=1) + np.array(self.start)).reshape(-1, *self.shape)
@@ -66,7 +66,7 @@ class MultiBinaryHead:
     def outputs(self) -> int:
         return int(np.prod(self.shape))
 
-    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Sequence[Any]:
+    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions:
         return (outputs > 0).astype(np.int8).reshape(-1, *self.shape)
 
 
@@ -87,7 +87,7 @@ class BoxHead:
     def outputs(self) -> int:
         return self.size * (self.bins if self.mode == "binned" else 1)
 
-    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Sequence[Any]:
+    def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions:
         low, high = self.low.reshape(-1), self.high.reshape(-1)
         if self.mode == "tanh":
             outputs = low + (np.tanh(outputs) + np.float32(1)) * (np.float32(0.5) * (high - low))

@@ -36,7 +36,7 @@ def from_json(value: dict[str, Any]) -> Space:
         case "Box":
             shape, dtype = tuple(value["shape"]), np.dtype(value["dtype"])
             low, high = (np.broadcast_to(np.array(value[name], dtype=dtype), shape) for name in ("low", "high"))
-            return gym.spaces.Box(low, high, shape, dtype.type)  # type: ignore[arg-type]
+            return gym.spaces.Box(low, high, shape, dtype.type)
         case "Discrete":
             return gym.spaces.Discrete(value["n"], start=value["start"])
         case "MultiDiscrete":

@@ -6,11 +6,10 @@ import fcntl
 import json
 import os
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import tomllib
 
 from esker.configure import build, to_toml
 from esker.errors import RunError, UsageError
@@ -119,8 +118,8 @@ class RunFolder:
         """Cut off what a crash left half-written; answers what was done. The generation in flight was never a fact."""
         said = []
         end, count = 0, 0
-        for _, end in read_facts(self.facts_file):
-            count += 1
+        for count, (_, end) in enumerate(read_facts(self.facts_file), start=1):  # noqa: B007 - the last ones count
+            pass
         if self.facts_file.exists() and self.facts_file.stat().st_size > end:
             os.truncate(self.facts_file, end)
             said.append(f"facts ended in a damaged record: cut back to {count} committed generations")
@@ -145,7 +144,7 @@ class RunFolder:
         for line in self.journal_file.read_text(errors="replace").splitlines():
             try:
                 row = json.loads(line)
-                row["generation"]  # noqa: B018 - a line without it is no row
+                row["generation"]
             except (ValueError, TypeError, KeyError):
                 break
             rows.append(row)
@@ -172,7 +171,7 @@ class RunFolder:
 
     def newest(self, at_most: int) -> tuple[Snapshot | None, list[str]]:
         """The newest intact snapshot not after a generation, and what was found damaged on the way."""
-        said = []
+        said: list[str] = []
         for generation in reversed(checkpoints.generations(self.checkpoints)):
             if generation > at_most:
                 continue

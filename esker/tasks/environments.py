@@ -53,9 +53,7 @@ class Environment:
             with warnings.catch_warnings():  # Gymnasium's notices about versions: said once, where ids are resolved
                 warnings.simplefilter("ignore")
                 if factory is None:
-                    return gym.make(
-                        self.name, max_episode_steps=self.max_episode_steps, disable_env_checker=True, **kwargs
-                    )
+                    return gym.make(self.name, max_episode_steps=self.max_episode_steps, disable_env_checker=True, **kwargs)
                 env = factory(**kwargs)
         except gym.error.DependencyNotInstalled as error:
             raise UsageError(_missing_extra(self.name, str(error))) from error
@@ -88,21 +86,24 @@ def with_factory(factory: Callable[..., Env], **options: Any) -> Environment:
     return replace(Environment(name, **options), factory=factory)
 
 
-def reset_is_exact(env: Env) -> bool:
-    """Whether reset(seed) gives the same episode on a used instance as on the same instance before."""
+def reset_is_exact(env: Env, other: Env | None = None) -> bool:
+    """Whether reset(seed) repeats an episode on a used instance, or, given another new one, on two fresh instances."""
     env.action_space.seed(0)
-    actions = [env.action_space.sample() for _ in range(60)]
+    actions = [env.action_space.sample() for _ in range(200)]
 
-    def episode() -> list[Any]:
-        seen: list[Any] = [env.reset(seed=1)[0]]
+    def episode(instance: Env, seed: int = 1) -> list[Any]:
+        seen: list[Any] = [instance.reset(seed=seed)[0]]
         for action in actions:
-            observation, reward, terminated, truncated, _ = env.step(action)
+            observation, reward, terminated, truncated, _ = instance.step(action)
             seen += [observation, float(reward)]
             if terminated or truncated:
                 break
         return seen
 
-    first, second = episode(), episode()
+    first = episode(env)
+    if other is None:
+        episode(env, seed=2)
+    second = episode(other or env)
     return len(first) == len(second) and all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -141,7 +142,9 @@ def _newest(name: str, known: list[str]) -> str | None:
     atari = re.fullmatch(r"([A-Z]\w*?)(Deterministic|NoFrameskip)?", base)
     bases = [base] + ([f"ALE/{atari[1]}"] if atari else [])
     for candidate in bases:
-        versions = sorted(int(other[len(candidate) + 2 :]) for other in known if re.fullmatch(re.escape(candidate) + r"-v\d+", other))
+        versions = sorted(
+            int(other[len(candidate) + 2 :]) for other in known if re.fullmatch(re.escape(candidate) + r"-v\d+", other)
+        )
         # Gymnasium still maintains the v4 MuJoCo environments beside v5: whoever names one means it.
         if versions and (version == versions[-1] or (name in known and version == 4)):
             return name

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
-from collections.abc import MutableSequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from esker.policies.heads import BoxHead, Head
 from esker.policies.network import Network
 from esker.population import Population, direction_of
 from esker.tasks.environments import Env, Environment, silence
-from esker.tasks.task import Give, Job, Result, Take
+from esker.tasks.task import Board, Give, Job, Result, Take
 
 NOISE_BLOCK = 64  # action noise is drawn this many steps at a time
 
@@ -84,7 +83,7 @@ class Episodes:
             return CounterNoise(self.seed, self.network.dimension)
         return TableNoise(table, self.seed, self.network.dimension)
 
-    def open(self, table: NoiseTable | None, board: MutableSequence[int]) -> Slots:
+    def open(self, table: NoiseTable | None, board: Board) -> Slots:
         """Build the slots; environments are made when first needed."""
         return Slots(self, self.noise(table), board)
 
@@ -92,7 +91,7 @@ class Episodes:
 class Slots:
     """The slots of one worker. Parallel lists, one entry a row, because this is the hot loop."""
 
-    def __init__(self, task: Episodes, noise: Noise, board: MutableSequence[int]) -> None:
+    def __init__(self, task: Episodes, noise: Noise, board: Board) -> None:
         self.task = task
         self.noise = noise
         self.board = board
@@ -112,9 +111,7 @@ class Slots:
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it."""
         self.job = job
-        self.population = Population(
-            job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0)
-        )
+        self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
         busy = 0
         while True:
             items = take(self.task.slots - busy, busy)
@@ -142,6 +139,7 @@ class Slots:
         observations, totals, items, board = self.observations, self.totals, self.items, self.board
         shape, signed = self.observations.shape[1:], self.task.sign_fitness
         ended: list[tuple[int, str | None, str]] = []
+        reward: Any
         self.tick += 1
         board[0] = self.tick
         for row in range(busy):
@@ -207,9 +205,7 @@ class Slots:
             env = self._environment(row)
             observation, _ = env.reset(seed=task.reset_seed(generation, item))
             if np.shape(observation) != self.observations.shape[1:]:
-                raise ValueError(
-                    f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}"
-                )
+                raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
         except Exception as error:
             return Result(item, math.nan, math.nan, 0, None, _describe(error), traceback.format_exc())
         if member is None:
@@ -259,8 +255,9 @@ class Slots:
         self.rows.move(last, row)
         for rows in (self.observations, self.sums, self.squares):
             rows[row] = rows[last]
-        for column in (self.items, self.totals, self.signs, self.begun, self.action_noise):
-            column[row] = column[last]  # type: ignore[index]
+        columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.action_noise)
+        for column in columns:
+            column[row] = column[last]
         self.envs[row], self.envs[last] = self.envs[last], self.envs[row]
 
     def close(self) -> None:

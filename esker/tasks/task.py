@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ from esker.policies.normalizer import Normalizer, Sums
 Take = Callable[[int, int], "list[int] | None"]
 """take(free, busy) -> new items, at most `free`; it waits only when nothing is busy. [] while nothing is busy: the
 generation is over. None: drop what is busy, nobody needs it any more."""
+Board = Any  # a list or a memoryview of integers: steps taken, item being stepped
 Give = Callable[[Sequence["Result"]], None]
 
 
@@ -56,7 +57,7 @@ class Task(Protocol):
         """How many items a worker evaluates side by side."""
         ...
 
-    def open(self, table: NoiseTable | None, board: MutableSequence[int]) -> Evaluator:
+    def open(self, table: NoiseTable | None, board: Board) -> Evaluator:
         """Build the evaluator. `board[0]` counts its steps and `board[1]` names the item being stepped."""
         ...
 
@@ -65,6 +66,6 @@ class Task(Protocol):
         ...
 
 
-def silent_board() -> Any:
+def silent_board() -> Board:
     """A board nobody reads, for evaluation inside the caller's process."""
     return [0, 0]

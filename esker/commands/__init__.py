@@ -1,0 +1,1 @@
+"""The commands, one file each: `add` registers its flags, `run` does the work and answers the exit status."""

@@ -1,0 +1,23 @@
+"""`esker bench`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from esker.commands.base import Commands, command, console
+from esker.flags import Parser
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "bench", run, "measure this machine: rollouts, update, memory, as ratios")
+    parser.add_argument("--only", metavar="NAME", help="run one benchmark; names are printed by a full run")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker.bench import run_benchmarks
+
+    return run_benchmarks(only=namespace.only, quick=namespace.quick, as_json=namespace.json, console=console())

@@ -1,0 +1,35 @@
+"""`esker check`."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from esker.commands.base import Commands, command, console
+from esker.flags import Parser
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "check", run, "is this environment understood, exact on reset, and how fast")
+    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
+    parser.add_argument("--env-kwargs", default="{}", metavar="JSON", help="arguments for the environment")
+    parser.add_argument("--wrapper", action="append", default=[], metavar="NAME", help="module:callable that wraps it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker.check import check_environment
+
+    report = check_environment(namespace.env, namespace.env_kwargs, tuple(namespace.wrapper))
+    if namespace.json:
+        print(json.dumps(report.as_dict()))
+        return 0
+    from rich.table import Table
+
+    table = Table(show_header=False, title=f"esker check {namespace.env}")
+    for name, value in report.lines():
+        table.add_row(name, value)
+    console().print(table)
+    return 0

@@ -1,0 +1,47 @@
+"""`esker eval`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+
+from esker.commands.base import Commands, command, console
+from esker.flags import Parser
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "eval", run, "evaluate a run's policy over seeded episodes")
+    parser.add_argument("run", metavar="RUN_DIR")
+    parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes (default: 100)")
+    parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
+    parser.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one per core)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker import api
+
+    result, notices = api.evaluate(
+        namespace.run,
+        episodes=namespace.episodes,
+        checkpoint=namespace.checkpoint,
+        seed=namespace.seed,
+        workers=namespace.workers,
+    )
+    for notice in notices:
+        print(f"note: {notice}", file=sys.stderr)
+    summary = result.summary()
+    if namespace.json:
+        print(json.dumps(summary))
+        return 0
+    from rich.table import Table
+
+    table = Table("measure", "value", title=f"{namespace.run}: checkpoint {summary['checkpoint']}")
+    for name, value in summary.items():
+        table.add_row(name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
+    console().print(table)
+    return 0

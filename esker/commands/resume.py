@@ -1,0 +1,30 @@
+"""`esker resume`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from esker.commands.base import Commands, command, console, next_commands
+from esker.config import RESUMABLE, ESConfig
+from esker.flags import Parser, add_options, given
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    description = "Continue a run: bit-identical to never having stopped. Stop conditions and engine options may be changed."
+    parser = command(commands, "resume", run, "continue a run, bit-identical to never having stopped", description)
+    parser.add_argument("run", metavar="RUN_DIR")
+    add_options(parser, ESConfig, only=RESUMABLE)
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker import api
+    from esker.logs.console import observer_for
+
+    changes = given(namespace, ESConfig)
+    quiet = bool(changes.get("quiet"))
+    run = api.resume(namespace.run, observer=observer_for(console(), quiet), **changes)
+    if not quiet:
+        next_commands(run)
+    return 0

@@ -1,0 +1,101 @@
+"""`esker train`."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from esker.commands.base import Commands, command, console, next_commands
+from esker.config import ALGORITHMS, ESConfig
+from esker.errors import UsageError
+from esker.flags import Parser, add_options, given
+
+HELP = """\
+Train a policy. Examples:
+
+  esker train CartPole-v1
+  esker train HalfCheetah-v5 --population 80 --steps 10000000 --seed 3
+  esker train my_package.envs:make_env --hidden 32,32 --env-kwargs '{"wind": 2}'
+  esker train Humanoid-v5 --config '{"episodes_per_batch": 1000, "noise_stdev": 0.02}'
+  esker train LunarLander-v3 --seeds 0..4
+
+Precedence of options: defaults < preset < --config < flags."""
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "train", run, "train a policy", HELP)
+    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
+    parser.add_argument("--algo", default="es", metavar="{" + ",".join(ALGORITHMS) + "}", help="algorithm (default: es)")
+    parser.add_argument(
+        "--preset",
+        default="auto",
+        metavar="NAME",
+        help="options found to work; see `esker presets` (default: auto; none: no preset)",
+    )
+    parser.add_argument(
+        "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's keys are understood"
+    )
+    parser.add_argument("--seeds", metavar="A..B", help="train each of these seeds in turn, as 0..4 or 1,2,5")
+    add_options(parser, ESConfig)
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker import api
+    from esker.logs.console import observer_for
+
+    options = given(namespace, ESConfig)
+    seeds = _seeds(namespace.seeds) if namespace.seeds else [None]
+    if namespace.seeds and "seed" in options:
+        raise UsageError("--seed and --seeds exclude each other; give one of them")
+    runs = []
+    for seed in seeds:
+        chosen = dict(options) if seed is None else options | {"seed": seed}
+        if seed is not None and "run_dir" in options:
+            chosen["run_dir"] = str(Path(options["run_dir"]) / f"s{seed}")
+        quiet = bool(options.get("quiet"))
+        run = api.train(
+            namespace.env,
+            algo=namespace.algo,
+            preset=namespace.preset,
+            config=namespace.config,
+            observer=observer_for(console(), quiet),
+            **chosen,
+        )
+        runs.append(run)
+        if not quiet:
+            next_commands(run)
+    if len(runs) > 1 and not options.get("quiet"):
+        _seed_table(runs)
+    return 0
+
+
+def _seeds(text: str) -> list[int]:
+    if match := re.fullmatch(r"(\d+)\.\.(\d+)", text):
+        seeds = list(range(int(match[1]), int(match[2]) + 1))
+    elif re.fullmatch(r"\d+(,\d+)*", text):
+        seeds = [int(part) for part in text.split(",")]
+    else:
+        raise UsageError(f"seeds is {text!r}; expected a range such as 0..4 or a list such as 1,2,5")
+    if not seeds:
+        raise UsageError(f"seeds is {text!r}, an empty range; expected the smaller number first")
+    return seeds
+
+
+def _seed_table(runs: list[Any]) -> None:
+    from rich.table import Table
+
+    table = Table("seed", "best centre return", "generations", "steps", "run", title="all seeds")
+    for run in runs:
+        last = run.history[-1]
+        table.add_row(
+            str(run.config.seed),
+            f"{run.best_return:,.1f}",
+            str(last["generation"] + 1),
+            f"{last['env_steps']:,}",
+            str(run.path),
+        )
+    console().print(table)
