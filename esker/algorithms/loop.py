@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from esker.algorithms.es import EvolutionStrategy
-from esker.config import DEFAULT_GENERATIONS, ESConfig
+from esker.config import DEFAULT_GENERATIONS, DEFAULT_TRAINING_STEPS
 from esker.engines.engine import Engine
 from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 class Observer(Protocol):
     """Sees a run go by."""
 
-    def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None: ...
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None: ...
     def generation(self, row: Row) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, reason: str) -> None: ...
@@ -89,7 +89,7 @@ def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list
     return damaged
 
 
-def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
+def stop_reason(config: Any, state: Any) -> Outcome | None:
     """Why a run is done, if it is."""
     progress = state.progress
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
@@ -98,22 +98,37 @@ def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
         return Outcome(f"{state.generation:,} generations done")
     if progress.env_steps >= (config.steps or math.inf):
         return Outcome(f"{progress.env_steps:,} environment steps done")
+    if (limit := training_limit(config)) is not None and progress.training_steps >= limit:
+        return Outcome(f"{progress.training_steps:,} training steps done")
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
 
 
-def generation_limit(config: ESConfig) -> int | None:
+def generation_limit(config: Any) -> int | None:
     """The limit of generations; the default one where neither generations, steps nor time are limited."""
+    if hasattr(config, "training_steps"):  # a hybrid has its default limit there
+        return config.generations
     if config.generations is None and config.steps is None and config.wall_time is None:
         return DEFAULT_GENERATIONS
     return config.generations
 
 
-def stop_text(config: ESConfig) -> str:
+def training_limit(config: Any) -> int | None:
+    """The limit of a hybrid's training steps; the default one where nothing else is limited."""
+    given = getattr(config, "training_steps", None)
+    if not hasattr(config, "training_steps") or given is not None:
+        return given
+    if config.generations is None and config.steps is None and config.wall_time is None:
+        return DEFAULT_TRAINING_STEPS
+    return None
+
+
+def stop_text(config: Any) -> str:
     """The stop conditions in words."""
-    limit = generation_limit(config)
-    parts = [f"{limit:,} generations" if limit else "", f"{config.steps:,} steps" if config.steps else ""]
+    limit, training = generation_limit(config), training_limit(config)
+    parts = [f"{training:,} training steps" if training else ""]
+    parts += [f"{limit:,} generations" if limit else "", f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
     if config.goal is not None:
         parts.append(f"centre return ≥ {config.goal:g}, {config.patience} times in a row")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 
+from esker.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
 from esker.strategies.gaussian import Vector, fitness_of, normals, positive, restore_tensors, variance, vector
 
-MeanUpdate = Literal["fixed-linear", "fixed-sigmoid", "baseline-absolute", "baseline-relative"]
-VarUpdate = Literal["fixed", "adaptive"]
 MIN_STEP = 1e-3  # a smaller move of the mean tells nothing about the variance
 
 
@@ -114,7 +113,7 @@ def _checked_param(mean_update: str, param: float | None) -> float:
         raise ValueError(f"mean_update is {mean_update!r}; expected one of {', '.join(get_args(MeanUpdate))}")
     if param is None or not math.isfinite(param):
         raise ValueError(f"param is {param}, and mean_update {mean_update!r} needs it: a finite number")
-    if param <= 0 and mean_update != "baseline-absolute":
+    if param <= 0 and mean_update in RULES_THAT_SCALE:
         raise ValueError(f"param is {param}; mean_update {mean_update!r} needs a scale above 0")
     return float(param)
 
