@@ -6,8 +6,10 @@ import contextlib
 import importlib
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.errors import UsageError, nearest
+from esker.errors import RunError, UsageError, nearest
 
 Env = gym.Env[Any, Any]
 EXTRAS = {"mujoco": "mujoco", "box2d": "box2d", "ale_py": "atari", "shimmy": "atari"}
@@ -108,6 +110,32 @@ def reset_is_exact(env: Env, other: Env | None = None) -> bool:
 
 
 @contextlib.contextmanager
+def tried(environment: Environment, timeout: float | None = None) -> Iterator[Env]:
+    """An instance to look at before training; whatever it raises, or a hang past the timeout, becomes a RunError."""
+
+    def too_long(number: int, frame: Any) -> None:
+        raise TimeoutError(f"a first look at it took longer than {timeout:g} s")
+
+    env = environment.make()
+    timed = timeout is not None and threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGALRM, too_long) if timed else None
+    try:
+        if timed and timeout is not None:
+            signal.setitimer(signal.ITIMER_REAL, timeout)
+        yield env
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise RunError(f"environment {environment.name} fails before training begins: {text}") from error
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        env.close()
+
+
+@contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Send what C libraries print (MuJoCo: one warning per environment made) nowhere."""
     sys.stdout.flush()
@@ -159,9 +187,11 @@ def _callable(name: str) -> Callable[..., Env] | None:
         return None
     module, attribute = name.split(":", 1)
     found = getattr(_module(module, f"environment {name!r}"), attribute, None)
-    if found is None and attribute not in gym.registry:
+    if not callable(found) and attribute not in gym.registry:
         known = [*vars(sys.modules[module]), *gym.registry]
-        raise UsageError(f"{module!r} defines no {attribute!r} and registers no such id{nearest(attribute, known)}")
+        raise UsageError(
+            f"environment {name!r}: {module!r} defines no callable {attribute!r} and registers no such id{nearest(attribute, known)}"
+        )
     return found if callable(found) else None
 
 
