@@ -12,13 +12,12 @@ from typing import Any
 
 from rich.console import Console
 
-from esker import presets
+from esker import prepare, presets
 from esker.address import Purpose
-from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
-from esker.algorithms.loop import train as train_loop
+from esker.algorithms.loop import Observer, Outcome, Row, rewind
 from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
 from esker.compatibility import translate
-from esker.config import ALGORITHMS, RESUMABLE, ESConfig
+from esker.config import ALGORITHMS, RESUMABLE
 from esker.configure import build, read_values, to_toml
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
@@ -78,7 +77,7 @@ class Run:
         return self.folder.path
 
     @property
-    def config(self) -> ESConfig:
+    def config(self) -> Any:
         """The resolved configuration."""
         return self.folder.config(ALGORITHMS)
 
@@ -105,7 +104,7 @@ def configure(
     algo: str = "es",
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
-) -> tuple[ESConfig, Environment, list[str]]:
+) -> tuple[Any, Environment, list[str]]:
     """The configuration of a request, its environment, and notices about what was chosen. Raises UsageError."""
     if algo not in ALGORITHMS:
         raise UsageError(f"unknown algorithm {algo!r}{nearest(algo, ALGORITHMS)}; expected one of {', '.join(ALGORITHMS)}")
@@ -157,8 +156,7 @@ def train(
         about = describe(probe)
         if not resolved.fresh_environments and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-    task = build_task(resolved, environment, about)
-    state, table = build_state(resolved, task)
+    task, state, table = prepare.build(resolved, environment, about)
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
@@ -186,14 +184,14 @@ def resume(
                 f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
             )
     folder.lock()
-    config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    before = folder.config(ALGORITHMS)
+    config = build(type(before), _known(before), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
     with tried(environment, config.step_timeout) as probe:
         notices = check_fingerprint(folder, probe, config.inexact)
-    task = build_task(config, environment, folder.about())
-    state, table = build_state(config, task)
-    notices += catch_up(folder, state)
+    task, state, table = prepare.build(config, environment, folder.about())
+    notices += prepare.catch_up(folder, state)
     if changes:
         folder.config_file.write_text(to_toml(config))
     return _follow(folder, state, task, table, observer, notices, on_generation)
@@ -203,7 +201,7 @@ def _known(config: Any) -> dict[str, Any]:
     return dict(vars(config))
 
 
-def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
+def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
     options: dict[str, Any] = {
         "kwargs": dict(config.env_kwargs),
@@ -227,7 +225,7 @@ def _follow(
     on_generation: Callable[[Row], bool | None] | None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
-    config: ESConfig = state.config
+    config = state.config
 
     def seen(row: Row) -> bool:
         observer.generation(row)
@@ -239,8 +237,8 @@ def _follow(
     folder.write_status("running")
     status = "failed"
     try:
-        with _terminate_as_interrupt(), open_engine(task, config.workers, table, config.step_timeout) as engine:
-            outcome = train_loop(folder, state, engine, seen)
+        with _terminate_as_interrupt(), prepare.open_engine(folder, state, task, table) as engine:
+            outcome = prepare.train(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
         status = "interrupted"
@@ -281,6 +279,8 @@ def _terminate_as_interrupt() -> Iterator[None]:
 
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
+    if (found := prepare.find_snapshot(folder, folder.config(ALGORITHMS), checkpoint)) is not None:
+        return found
     committed = sum(1 for _ in folder.facts())
     if checkpoint in ("best", "latest"):
         generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
@@ -309,8 +309,8 @@ def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
     folder = RunFolder.open(Path(run_dir))
     config, about = folder.config(ALGORITHMS), folder.about()
     snapshot, _ = find_snapshot(folder, checkpoint)
-    task = build_task(config, Environment(config.env), about)
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    task = prepare.acting_task(config, Environment(config.env), about)
+    normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
 
@@ -332,19 +332,19 @@ def evaluate(
     snapshot, notices = find_snapshot(folder, checkpoint)
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, folder.about()),
+        prepare.acting_task(config, environment, folder.about()),
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
     )
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    normalizer = _normalizer(snapshot) if task.normalize else None
 
     def refuse(result: Any) -> None:
         raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())
 
     plan = Plan(0, center=episodes, refuse=refuse)
     with open_engine(task, workers) as engine:
-        engine.evaluate(Job(0, snapshot.arrays["center"], config.sigma, normalizer), plan)
+        engine.evaluate(Job(0, snapshot.arrays["center"], 0.0, normalizer), plan)
     results = plan.of_center()
     return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), notices
 

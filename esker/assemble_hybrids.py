@@ -54,19 +54,19 @@ def build_task(config: HybridConfig, environment: Environment, about: dict[str, 
     return HybridTask(environment, network, head, spec, config.seed, config.replay_size, config.fresh_environments)
 
 
-def build_state(config: HybridConfig, task: HybridTask) -> Any:
+def build_state(config: Any, task: HybridTask) -> Any:
     """The initial state of a run."""
     if config.algo == "td3":
         from esker.algorithms.td3 import TD3Run
 
-        return TD3Run(config, task)  # type: ignore[arg-type]
+        return TD3Run(config, task)
     if config.algo in ("cem-rl", "p-cem-rl"):
         from esker.algorithms.cem_rl import CEMRL
 
-        return CEMRL(config, task)  # type: ignore[arg-type]
+        return CEMRL(config, task)
     from esker.algorithms.asynchronous import Asynchronous
 
-    return Asynchronous(config, task)  # type: ignore[arg-type]
+    return Asynchronous(config, task)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, Literal, NoReturn, Union
 
@@ -48,6 +48,37 @@ def add_options(parser: argparse.ArgumentParser, config: type[Any], only: Iterab
         if section not in groups:
             groups[section] = parser.add_argument_group(section.lower())
         _add(groups[section], option, hints[option.name])
+
+
+def add_all_options(
+    parser: argparse.ArgumentParser, configs: Mapping[str, type[Any]], only: Iterable[str] | None = None
+) -> None:
+    """The flags of every algorithm, each once; those that only some have are listed under these."""
+    first, *others = configs.values()
+    add_options(parser, first, only)
+    known = {option.name for option in fields(first)}
+    wanted = None if only is None else set(only)
+    groups: dict[str, Any] = {}
+    for config in others:
+        hints = typing.get_type_hints(config)
+        for option in sorted(fields(config), key=lambda f: _order(config, f.name)):
+            if option.name in known or (wanted is not None and option.name not in wanted):
+                continue
+            known.add(option.name)
+            having = [name for name, other in configs.items() if option.name in {f.name for f in fields(other)}]
+            heading = "options of " + ", ".join(having)
+            if heading not in groups:
+                groups[heading] = parser.add_argument_group(heading)
+            _add(groups[heading], option, hints[option.name])
+
+
+def given_for(namespace: argparse.Namespace, algo: str, configs: Mapping[str, type[Any]]) -> dict[str, Any]:
+    """The options that were given as flags; one that this algorithm does not have raises UsageError."""
+    every = {name for config in configs.values() for name in given(namespace, config)}
+    for name in sorted(every - set(given(namespace, configs[algo]))):
+        having = ", ".join(other for other, config in configs.items() if name in {f.name for f in fields(config)})
+        raise UsageError(f"--{name.replace('_', '-')} is not an option of {algo}; it belongs to {having}")
+    return given(namespace, configs[algo])
 
 
 def given(namespace: argparse.Namespace, config: type[Any]) -> dict[str, Any]:

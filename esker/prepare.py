@@ -1,13 +1,15 @@
-"""A run made ready, whatever its algorithm: what `train`, `resume`, `load` and `evaluate` need of it."""
+"""One door for both families of algorithms: evolution strategies, whose generations are facts, and the hybrids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from esker import assemble, assemble_hybrids
 from esker.address import Purpose
 from esker.algorithms import hybrid_loop, loop
+from esker.algorithms.es import EvolutionStrategy
 from esker.algorithms.loop import Outcome, Row
 from esker.config import ESConfig
 from esker.runs import snapshots
@@ -17,95 +19,39 @@ from esker.tasks.environments import Environment
 from esker.tasks.episodes import Episodes
 
 
-class Prepared(Protocol):
-    """A run that can begin, go on and be saved."""
-
-    config: Any
-
-    def snapshot(self) -> Snapshot: ...
-
-    def catch_up(self, folder: RunFolder) -> list[str]:
-        """Bring the state to what is committed; answers notices."""
-        ...
-
-    def run(self, folder: RunFolder, seen: Callable[[Row], bool]) -> Outcome:
-        """Go on to a stop condition."""
-        ...
-
-    def save(self, folder: RunFolder) -> None:
-        """Leave a snapshot that a resume begins from."""
-        ...
-
-    def close(self) -> None: ...
+def build(config: Any, environment: Environment, about: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Task, initial state and noise table of a configuration. What does not fit the environment raises UsageError."""
+    if isinstance(config, ESConfig):
+        task = assemble.build_task(config, environment, about)
+        return task, *assemble.build_state(config, task)
+    hybrid = assemble_hybrids.build_task(config, environment, about)
+    return hybrid, assemble_hybrids.build_state(config, hybrid), None
 
 
-def prepare(config: Any, environment: Environment, about: dict[str, Any]) -> Prepared:
-    """The run of a configuration. What does not fit the environment raises UsageError."""
-    kind = PreparedES if isinstance(config, ESConfig) else PreparedHybrid
-    return kind(config, environment, about)
+def catch_up(folder: RunFolder, state: Any) -> list[str]:
+    """Bring a state to what its folder holds committed; answers what had to be mended."""
+    if isinstance(state, EvolutionStrategy):
+        return loop.catch_up(folder, state)
+    return hybrid_loop.catch_up(folder, state)
 
 
-class PreparedES:
-    """Evolution strategies: members are addressed, generations are facts."""
-
-    def __init__(self, config: ESConfig, environment: Environment, about: dict[str, Any]) -> None:
-        self.config = config
-        self.task = assemble.build_task(config, environment, about)
-        self.state, self.table = assemble.build_state(config, self.task)
-
-    def snapshot(self) -> Snapshot:
-        """The state, ready to run the next generation."""
-        return self.state.snapshot()
-
-    def catch_up(self, folder: RunFolder) -> list[str]:
-        """Newest intact snapshot, then replayed facts."""
-        return loop.catch_up(folder, self.state)
-
-    def run(self, folder: RunFolder, seen: Callable[[Row], bool]) -> Outcome:
-        """Evaluate generation after generation."""
-        with assemble.open_engine(self.task, self.config.workers, self.table, self.config.step_timeout) as engine:
-            return loop.train(folder, self.state, engine, seen)
-
-    def save(self, folder: RunFolder) -> None:
-        """A snapshot where the facts end."""
-        folder.checkpoint(self.state.snapshot(), latest=True)
-        folder.prune(self.config.keep)
-
-    def close(self) -> None:
-        """Free the noise table."""
-        if self.table is not None:
-            self.table.close()
+@contextlib.contextmanager
+def open_engine(folder: RunFolder, state: Any, task: Any, table: Any) -> Iterator[Any]:
+    """Where the work of a run happens, closed whatever happens."""
+    config = state.config
+    if isinstance(config, ESConfig):
+        with assemble.open_engine(task, config.workers, table, config.step_timeout) as engine:
+            yield engine
+    else:
+        with assemble_hybrids.open_parts(config, task, folder.path, state.progress.training_steps) as parts:
+            yield parts
 
 
-class PreparedHybrid:
-    """Algorithms with gradients: generations are committed as snapshots."""
-
-    def __init__(self, config: Any, environment: Environment, about: dict[str, Any]) -> None:
-        self.config = config
-        self.task = assemble_hybrids.build_task(config, environment, about)
-        self.state = assemble_hybrids.build_state(config, self.task)
-
-    def snapshot(self) -> Snapshot:
-        """The state, ready to run the next generation."""
-        return self.state.snapshot()
-
-    def catch_up(self, folder: RunFolder) -> list[str]:
-        """The newest intact snapshot."""
-        return hybrid_loop.catch_up(folder, self.state)
-
-    def run(self, folder: RunFolder, seen: Callable[[Row], bool]) -> Outcome:
-        """Train generation after generation."""
-        steps = self.state.progress.training_steps
-        with assemble_hybrids.open_parts(self.config, self.task, folder.path, steps) as parts:
-            outcome = hybrid_loop.train(folder, self.state, parts, seen)
-            hybrid_loop.commit(folder, self.state, parts)
-            return outcome
-
-    def save(self, folder: RunFolder) -> None:
-        """Nothing: a generation that was cut short is no state to continue from, and the last one is committed."""
-
-    def close(self) -> None:
-        """Nothing is held."""
+def train(folder: RunFolder, state: Any, engine: Any, seen: Callable[[Row], bool]) -> Outcome:
+    """Go on to a stop condition."""
+    if isinstance(state, EvolutionStrategy):
+        return loop.train(folder, state, engine, seen)
+    return hybrid_loop.train(folder, state, engine, seen)
 
 
 def find_snapshot(folder: RunFolder, config: Any, checkpoint: str | int) -> tuple[Snapshot, list[str]] | None:

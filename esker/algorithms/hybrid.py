@@ -7,9 +7,9 @@ many rows of the replay file belong to it. What came after the newest intact sna
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from esker.learners.replay import Replay
 from esker.noise import Row
 from esker.runs.checkpoints import Snapshot
 from esker.tasks.hybrid import HybridTask
-from esker.tasks.requests import Episodes, Trial, Tried
+from esker.tasks.requests import Answer, Arrays, Episodes, Trial, Tried
 
 
 @dataclass
@@ -39,31 +39,66 @@ class HybridProgress(Progress):
         return {name: value for name, value in vars(self).items() if name != "generation"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Parts:
-    """What a hybrid works with while it runs."""
+    """What a hybrid works with while it runs; `aside` takes answers that belong to something in the background."""
 
     pool: Pool
     replay: Replay
+    aside: Callable[[int, Answer], None] | None = None
+
+    def ask(self, requests: Sequence[Trial]) -> list[Tried]:
+        """What became of some individuals, in their order, by however many actors there are."""
+        answers = ask_all(self.pool, requests, self.aside)
+        return [answer for answer in answers if isinstance(answer, Tried)]
 
 
-class Hybrid(Protocol):
-    """The state of a run, and how it goes on by one generation."""
+class Hybrid:
+    """The state of a run, which goes on generation by generation and is saved between them.
+
+    A generation that is cut short leaves no state to continue from: `snapshot` is always that of the last whole one.
+    """
 
     config: Any
     task: HybridTask
     progress: HybridProgress
+    _whole: Snapshot
 
     @property
-    def generation(self) -> int: ...
+    def generation(self) -> int:
+        """The generation that is to be run next."""
+        return self.progress.generation
 
     def advance(self, parts: Parts) -> dict[str, Any]:
         """Run one generation; answers its row of the journal."""
-        ...
+        raise NotImplementedError
 
-    def snapshot(self) -> Snapshot: ...
+    def arrays(self) -> Arrays:
+        """Everything that moves; `center` is the policy."""
+        raise NotImplementedError
 
-    def restore(self, snapshot: Snapshot) -> None: ...
+    def load(self, arrays: Arrays, values: dict[str, Any]) -> None:
+        """Continue from `arrays` and `values`."""
+        raise NotImplementedError
+
+    def values(self) -> dict[str, Any]:
+        """What else moves, as plain values."""
+        return {}
+
+    def settle(self) -> None:
+        """A generation is whole: from here a run can be continued."""
+        values = {"progress": self.progress.values(), "state": self.values()}
+        self._whole = Snapshot(self.generation, self.arrays(), values)
+
+    def snapshot(self) -> Snapshot:
+        """The state after the last whole generation."""
+        return self._whole
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self.progress = HybridProgress(**snapshot.values["progress"], generation=snapshot.generation)
+        self.load(snapshot.arrays, snapshot.values["state"])
+        self.settle()
 
 
 def reset_seed(task: HybridTask, purpose: Purpose, *where: int) -> int:
@@ -86,7 +121,7 @@ def evaluate_center(parts: Parts, task: HybridTask, center: Row, generation: int
     """The centre's returns, its episodes shared out among the actors."""
     whole = center_trial(task, center, generation, episodes)
     each = [Trial(whole.name, Episodes((seed,), center, record=False)) for seed in whole.episodes.seeds]
-    tried = [answer for answer in ask_all(parts.pool, each) if isinstance(answer, Tried)]
+    tried = parts.ask(each)
     return Tried(center, [t.returns[0] for t in tried], [t.lengths[0] for t in tried], None)
 
 
@@ -95,9 +130,8 @@ def warm_up(parts: Parts, task: HybridTask, progress: HybridProgress, steps: int
     while progress.training_steps < steps:
         first = progress.warm_episodes
         trials = [random_trial(task, first + number) for number in range(wave)]
-        for answer in ask_all(parts.pool, trials):
-            assert isinstance(answer, Tried)
-            store(parts, progress, answer)
+        for tried in parts.ask(trials):
+            store(parts, progress, tried)
         progress.warm_episodes += wave
         progress.last_steps = progress.training_steps
 

@@ -22,10 +22,12 @@ def train(folder: RunFolder, state: Hybrid, parts: Parts, seen: Callable[[Row], 
         row = state.advance(parts)
         mark, seconds = time.monotonic(), time.monotonic() - mark
         state.progress.wall_time += seconds
+        state.settle()
         row["wall_time"] = state.progress.wall_time
         row["steps_per_second"] = (state.progress.env_steps - steps) / seconds
+        improved = row.pop("improved")
         folder.write_row(row)
-        if row.pop("improved"):
+        if improved:
             folder.checkpoint(before, best=True)
         if state.generation % config.checkpoint_every == 0:
             commit(folder, state, parts)

@@ -12,6 +12,7 @@ import numpy as np
 
 from esker.address import Purpose, generator
 from esker.algorithms.hybrid import (
+    Hybrid,
     HybridProgress,
     Parts,
     count_center,
@@ -22,12 +23,12 @@ from esker.algorithms.hybrid import (
 )
 from esker.config_hybrids import TD3Config
 from esker.learners.td3 import TD3, Batches
-from esker.runs.checkpoints import Snapshot
 from esker.tasks.hybrid import HybridTask, one_thread
+from esker.tasks.requests import Arrays
 from esker.tasks.rollouts import Act, Stage
 
 
-class TD3Run:
+class TD3Run(Hybrid):
     """The state of a `td3` run."""
 
     def __init__(self, config: TD3Config, task: HybridTask) -> None:
@@ -37,18 +38,15 @@ class TD3Run:
         self.learner = TD3(task.spec, config.policy_delay, generator(config.seed, Purpose.INITIAL))
         self.progress = HybridProgress()
         self.stage = Stage(task.environment, task.network, task.head, [0], task.fresh_environments)
-
-    @property
-    def generation(self) -> int:
-        """The generation that is to be run next."""
-        return self.progress.generation
+        self.settle()
 
     def advance(self, parts: Parts) -> dict[str, Any]:
         """Evaluate the actor, then play and learn for one generation."""
         config, progress = self.config, self.progress
         center = evaluate_center(parts, self.task, self.learner.actor.row(), self.generation, config.center_episodes)
         improved = count_center(config, progress, center)
-        returns, lengths = [], []
+        returns: list[float] = []
+        lengths: list[int] = []
         while sum(lengths) < config.generation_steps:
             rewards = self._episode(parts, len(lengths))
             returns.append(sum(rewards))
@@ -102,11 +100,10 @@ class TD3Run:
 
         return act
 
-    def snapshot(self) -> Snapshot:
-        """Everything that is state, ready to run the next generation."""
-        return Snapshot(self.generation, self.learner.state(), self.progress.values())
+    def arrays(self) -> Arrays:
+        """Actor, critics, targets and optimizers."""
+        return self.learner.state()
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        self.learner.load(snapshot.arrays)
-        self.progress = HybridProgress(**snapshot.values, generation=snapshot.generation)
+    def load(self, arrays: Arrays, values: dict[str, Any]) -> None:
+        """Continue from `arrays`."""
+        self.learner.load(arrays)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from esker.commands.base import Commands, command, console, next_commands
-from esker.config import ALGORITHMS, ESConfig
-from esker.errors import UsageError
-from esker.flags import Parser, add_options, given
+from esker.config import ALGORITHMS
+from esker.errors import UsageError, nearest
+from esker.flags import Parser, add_all_options, given_for
 
 HELP = """\
 Train a policy. Examples:
@@ -20,6 +20,7 @@ Train a policy. Examples:
   esker train my_package.envs:make_env --hidden 32,32 --env-kwargs '{"wind": 2}'
   esker train Humanoid-v5 --config '{"episodes_per_batch": 1000, "noise_stdev": 0.02}'
   esker train LunarLander-v3 --seeds 0..4
+  esker train HalfCheetah-v5 --algo aes-rl --actors 5
 
 Precedence of options: defaults < preset < --config < flags."""
 
@@ -39,7 +40,7 @@ def add(commands: Commands[Parser]) -> None:
         "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's keys are understood"
     )
     parser.add_argument("--seeds", metavar="A..B", help="train each of these seeds in turn, as 0..4 or 1,2,5")
-    add_options(parser, ESConfig)
+    add_all_options(parser, ALGORITHMS)
 
 
 def run(namespace: Namespace) -> int:
@@ -47,7 +48,10 @@ def run(namespace: Namespace) -> int:
     from esker import api
     from esker.logs.console import observer_for
 
-    options = given(namespace, ESConfig)
+    if namespace.algo not in ALGORITHMS:
+        known = f"expected one of {', '.join(ALGORITHMS)}"
+        raise UsageError(f"unknown algorithm {namespace.algo!r}{nearest(namespace.algo, ALGORITHMS)}; {known}")
+    options = given_for(namespace, namespace.algo, ALGORITHMS)
     seeds = _seeds(namespace.seeds) if namespace.seeds else [None]
     if namespace.seeds and "seed" in options:
         raise UsageError("--seed and --seeds exclude each other; give one of them")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -215,8 +215,8 @@ class LocalPool:
                 os.close(descriptor)
 
 
-def ask_all(pool: Pool, requests: Sequence[Request]) -> list[Answer]:
-    """The answers to some requests, in their order, by however many actors there are."""
+def ask_all(pool: Pool, requests: Sequence[Request], aside: Callable[[int, Answer], None] | None = None) -> list[Answer]:
+    """The answers to some requests, in their order, by however many actors there are; others' answers go `aside`."""
     waiting, tickets = deque(enumerate(requests)), {}
     answers: dict[int, Answer] = {}
     while len(answers) < len(requests):
@@ -224,7 +224,10 @@ def ask_all(pool: Pool, requests: Sequence[Request]) -> list[Answer]:
             place, request = waiting.popleft()
             tickets[pool.submit(request)] = place
         for ticket, answer in pool.wait():
-            answers[tickets.pop(ticket)] = answer
+            if ticket in tickets:
+                answers[tickets.pop(ticket)] = answer
+            elif aside is not None:
+                aside(ticket, answer)
     return [answers[place] for place in range(len(requests))]
 
 

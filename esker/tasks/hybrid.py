@@ -41,7 +41,7 @@ class HybridTask:
 class Workbench:
     """A task opened in one process; what trains is built when first asked for, so that others stay light."""
 
-    def __init__(self, task: HybridTask, rows: SharedRows, board: Board) -> None:
+    def __init__(self, task: HybridTask, rows: SharedRows | None, board: Board) -> None:
         self.task = task
         self.board = board
         self.stage = Stage(task.environment, task.network, task.head, board, task.fresh_environments)
@@ -53,7 +53,7 @@ class Workbench:
     def answer(self, request: Request) -> Answer:
         """Do what is asked; a failure is an answer too."""
         try:
-            return self._try(request) if isinstance(request, Trial) else self._train_critic(request)
+            return self._try(request) if isinstance(request, Trial) else self.train_critic(request)
         except Exception as error:
             return Failed(*what_failed(error))
 
@@ -61,6 +61,7 @@ class Workbench:
     def replay(self) -> Replay:
         """The run's replay buffer, as this process sees it."""
         if self._replay is None:
+            assert self.rows is not None
             from esker.learners.replay import Replay
 
             self._replay = Replay(self.rows, self.task.replay_size, self.task.spec.device)
@@ -99,12 +100,12 @@ class Workbench:
         actor.train(batches, critic, training.updates, self._tick)
         return actor.row()
 
-    def _train_critic(self, work: CriticWork) -> CriticDone:
+    def train_critic(self, work: CriticWork) -> CriticDone:
+        """Train this process's critics."""
         from esker.learners.td3 import Batches, actor_network
 
         critics = self.critics
-        if work.state is not None:
-            critics.load(work.state)
+        critics.load(work.state)
         bootstrap = actor_network(self.task.spec, work.actor)
         self.replay.see(work.replay_count)
         batches = Batches(self.task.spec, self.replay, work.key)

@@ -57,13 +57,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class CriticWork:
-    """Train the critics with this bootstrap actor; `state` replaces what the worker has, if it is given."""
+    """Train critics from this state with this bootstrap actor. Workers keep nothing, so any of them can do it."""
 
     actor: Row
     updates: int
     key: int
     replay_count: int
-    state: Arrays | None = None
+    state: Arrays
 
 
 @dataclass(frozen=True)
