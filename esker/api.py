@@ -20,11 +20,12 @@ from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE
 from esker.configure import build, read_values, to_toml
 from esker.engines.plan import Plan
-from esker.errors import RunError, UsageError, nearest
+from esker.errors import RunError, UsageError
 from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
+from esker.requested import refuse_others, settle_request
 from esker.runs import checkpoints
 from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder, default_path
@@ -98,18 +99,18 @@ class Run:
 
 
 def configure(
-    env: EnvironmentLike,
+    env: EnvironmentLike | None,
     options: Mapping[str, Any],
     *,
-    algo: str = "es",
+    algo: str | None = None,
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
 ) -> tuple[Any, Environment, list[str]]:
     """The configuration of a request, its environment, and notices about what was chosen. Raises UsageError."""
-    if algo not in ALGORITHMS:
-        raise UsageError(f"unknown algorithm {algo!r}{nearest(algo, ALGORITHMS)}; expected one of {', '.join(ALGORITHMS)}")
     given = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
-    environment, notices = resolve(env) if isinstance(env, str) else (with_factory(env), [])
+    algo, env, given, notices = settle_request(algo, env, preset, given)
+    environment, said = resolve(env) if isinstance(env, str) else (with_factory(env), [])
+    notices += said
     chosen = _preset(preset, environment.name, algo)
     base = {} if chosen is None else chosen.options
     if chosen is not None:
@@ -119,6 +120,7 @@ def configure(
     asked = {**file, **options}
     if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
         raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
+    refuse_others(algo, asked)
     result = build(ALGORITHMS[algo], base, file, options, named)
     environment = replace(
         environment,
@@ -136,9 +138,9 @@ def _preset(name: str | None, env: str, algo: str) -> presets.Preset | None:
 
 
 def train(
-    env: EnvironmentLike,
+    env: EnvironmentLike | None = None,
     *,
-    algo: str = "es",
+    algo: str | None = None,
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
     observer: Observer | None = None,
@@ -147,7 +149,8 @@ def train(
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
 
-    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal and may
+    Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
+    says, else es. `on_generation` sees every row of the journal and may
     answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
@@ -157,7 +160,7 @@ def train(
         if not resolved.fresh_environments and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
     task, state, table = prepare.build(resolved, environment, about)
-    path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
+    path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, resolved.algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
     folder.lock()

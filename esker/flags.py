@@ -72,13 +72,9 @@ def add_all_options(
             _add(groups[heading], option, hints[option.name])
 
 
-def given_for(namespace: argparse.Namespace, algo: str, configs: Mapping[str, type[Any]]) -> dict[str, Any]:
-    """The options that were given as flags; one that this algorithm does not have raises UsageError."""
-    every = {name for config in configs.values() for name in given(namespace, config)}
-    for name in sorted(every - set(given(namespace, configs[algo]))):
-        having = ", ".join(other for other, config in configs.items() if name in {f.name for f in fields(config)})
-        raise UsageError(f"--{name.replace('_', '-')} is not an option of {algo}; it belongs to {having}")
-    return given(namespace, configs[algo])
+def given_any(namespace: argparse.Namespace, configs: Mapping[str, type[Any]]) -> dict[str, Any]:
+    """The options that were given as flags, whichever algorithm they belong to."""
+    return {name: value for config in configs.values() for name, value in given(namespace, config).items()}
 
 
 def given(namespace: argparse.Namespace, config: type[Any]) -> dict[str, Any]:

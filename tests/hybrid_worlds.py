@@ -52,9 +52,13 @@ class Deadly(Reach):
 
 
 class Hanging(Reach):
-    """Never comes back from one step."""
+    """Never comes back from a step of an episode of training; the first look at it uses small seeds."""
+
+    def reset(self, *, seed=None, options=None):
+        self.hangs = seed is not None and seed > 1000
+        return super().reset(seed=seed)
 
     def step(self, action):
-        if self.steps == 5:
+        if self.hangs and self.steps == 5:
             time.sleep(1000)
         return super().step(action)

@@ -46,7 +46,7 @@ class Pending:
 
     kind: str
     rl: bool = False
-    mean: Row | None = None
+    mean: torch.Tensor | None = None  # the very tensor, which is another one as soon as the mean has moved
     tried: Tried | None = None
 
 
@@ -79,13 +79,13 @@ class Asynchronous(Hybrid):
 
     @property
     def mean(self) -> Row:
-        """The current mean; a new array whenever it moved."""
+        """The current mean."""
         return self.strategy.mean.numpy()
 
     def advance(self, parts: Parts) -> dict[str, Any]:
         """Go on until so many individuals moved the distribution, and the mean they began with is evaluated."""
         self._told: list[Told] = []
-        self._start = self.mean
+        self._start = self.strategy.mean
         self._center: Tried | None = None
         if not self.compares:
             self._evaluate_start()
@@ -172,8 +172,8 @@ class Asynchronous(Hybrid):
         )
         name = f"{self.task.environment.name}, evaluation {self.evaluations} of the mean"
         self.evaluations += 1
-        mean = self.mean
-        self._urgent.append((Trial(name, Episodes(seeds, mean, record=False)), Pending("mean", rl, mean, tried)))
+        pending = Pending("mean", rl, self.strategy.mean, tried)
+        self._urgent.append((Trial(name, Episodes(seeds, self.mean, record=False)), pending))
 
     def _tell(self, tried: Tried, rl: bool, mean_fitness: float | None) -> None:
         assert tried.parameters is not None
@@ -185,7 +185,7 @@ class Asynchronous(Hybrid):
         self._told.append(Told(tried.fitness, sum(tried.lengths), rl, step))
 
     def _evaluate_start(self) -> None:
-        trial = center_trial(self.task, self._start, self.generation, self.config.center_episodes)
+        trial = center_trial(self.task, self._start.numpy(), self.generation, self.config.center_episodes)
         self._urgent.append((trial, Pending("center", mean=self._start)))
 
     def _row(self, center: Tried) -> dict[str, Any]:

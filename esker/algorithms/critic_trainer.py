@@ -26,7 +26,7 @@ class CriticTrainer:
     @property
     def updates(self) -> int:
         """Critic updates so far."""
-        return int(self.state["critic_updates"])
+        return int(self.state["critic_updates"][0])
 
     def due(self, training_steps: int) -> bool:
         """Whether another chunk may begin."""

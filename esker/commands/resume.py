@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from esker.commands.base import Commands, command, console, next_commands
 from esker.config import ALGORITHMS, RESUMABLE
-from esker.flags import Parser, add_all_options, given
+from esker.flags import Parser, add_all_options, given_any
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -22,7 +22,7 @@ def run(namespace: Namespace) -> int:
     from esker import api
     from esker.logs.console import observer_for
 
-    changes = {name: value for kind in ALGORITHMS.values() for name, value in given(namespace, kind).items()}
+    changes = given_any(namespace, ALGORITHMS)
     quiet = bool(changes.get("quiet"))
     run = api.resume(namespace.run, observer=observer_for(console(), quiet), **changes)
     if not quiet:

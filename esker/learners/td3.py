@@ -119,7 +119,7 @@ class Critics:
             "critic": to_array(self.online.flat),
             "critic_target": to_array(self.target.flat),
             **{f"critic_optimizer.{name}": value for name, value in moments(self.optimizer, self.online).items()},
-            "critic_updates": np.array(self.updates),
+            "critic_updates": np.array([self.updates]),
         }
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -127,7 +127,7 @@ class Critics:
         self.online.flat.copy_(torch.from_numpy(np.array(arrays["critic"])))
         self.target.flat.copy_(torch.from_numpy(np.array(arrays["critic_target"])))
         restore(self.optimizer, self.online, {n: arrays[f"critic_optimizer.{n}"] for n in ("step", "exp_avg", "exp_avg_sq")})
-        self.updates = int(arrays["critic_updates"])
+        self.updates = int(arrays["critic_updates"][0])
 
 
 class Actor:
@@ -229,19 +229,20 @@ def moments(optimizer: torch.optim.Adam, network: FlatMLP) -> Arrays:
         )
         for name in ("exp_avg", "exp_avg_sq")
     }
-    return {"step": np.array(float(states[0].get("step", 0.0))), **flat}
+    return {"step": np.array([float(states[0].get("step", 0.0))]), **flat}
 
 
 def restore(optimizer: torch.optim.Adam, network: FlatMLP, arrays: Mapping[str, np.ndarray]) -> None:
     """Put Adam's state back."""
     optimizer.state.clear()
-    if not float(arrays["step"]):
+    done = float(arrays["step"][0])
+    if not done:
         return
     at = 0
     for parameter in network.parameters:
         part = slice(at, at + parameter.numel())
         optimizer.state[parameter] = {
-            "step": torch.tensor(float(arrays["step"]), device=parameter.device),
+            "step": torch.tensor(done, device=parameter.device),
             **{
                 name: torch.from_numpy(np.array(arrays[name][part])).view(parameter.shape).to(parameter.device)
                 for name in ("exp_avg", "exp_avg_sq")
