@@ -48,6 +48,7 @@ def build_task(config: HybridConfig, environment: Environment, about: dict[str, 
         policy_noise=config.policy_noise,
         noise_clip=config.noise_clip,
         device=config.device,
+        compile=config.compile,
     )
     network = MLP(spec.actor_sizes, config.actor_activation)
     head = BoxHead(low, high, "tanh")

@@ -62,6 +62,7 @@ class LearnerOptions:
     noise_clip: float = option(0.5, "limit of the smoothing noise, in units of the action bound", low=0)
     replay_size: int = option(200_000, "transitions in the replay buffer", low=1)
     initial_steps: int = option(10_000, "steps with random actions before anything learns", low=0)
+    compile: bool = option(False, "fuse updates with torch.compile: minutes at first, faster on a GPU, other bits")
     replay_file: bool = option(True, "keep every transition in the run folder, so that a resume is exact")
 
 

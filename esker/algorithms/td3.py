@@ -22,7 +22,8 @@ from esker.algorithms.hybrid import (
     reset_seed,
 )
 from esker.config_hybrids import TD3Config
-from esker.learners.td3 import TD3, Batches
+from esker.learners.batches import Batches
+from esker.learners.td3 import TD3
 from esker.tasks.hybrid import HybridTask, one_thread
 from esker.tasks.requests import Arrays
 from esker.tasks.rollouts import Act, Stage

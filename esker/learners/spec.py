@@ -24,6 +24,7 @@ class LearnerSpec:
     policy_noise: float = 0.2
     noise_clip: float = 0.5
     device: str = "cpu"
+    compile: bool = False
 
     @property
     def actor_sizes(self) -> tuple[int, ...]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 
+from esker.learners.batches import Batches, Bursts, Source, Tick, compiled
 from esker.learners.networks import FlatMLP, initial, stack
-from esker.learners.replay import Replay
+from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, restore, step, to_array
 from esker.learners.spec import LearnerSpec
 from esker.noise import Row
-
-Arrays = dict[str, np.ndarray]
-Tick = Callable[[], None]
 
 
 def critic_network(spec: LearnerSpec) -> FlatMLP:
@@ -32,29 +30,6 @@ def actor_network(spec: LearnerSpec, row: Row | None = None) -> FlatMLP:
 def initial_actor(spec: LearnerSpec, rng: np.random.Generator) -> Row:
     """Initial parameters of an actor."""
     return initial(spec.actor_sizes, rng)
-
-
-class Batches:
-    """Batches and smoothing noise for a stretch of updates, decided by one key."""
-
-    def __init__(self, spec: LearnerSpec, replay: Replay, key: int) -> None:
-        self.spec = spec
-        self.refresh(replay)
-        self.random = torch.Generator(device=spec.device).manual_seed(key >> 1)
-
-    def refresh(self, replay: Replay) -> None:
-        """Sample from what the buffer holds now."""
-        self.rows, self.first, self.end = replay.window()
-
-    def draw(self) -> torch.Tensor:
-        """One batch of rows, drawn with replacement."""
-        chosen = torch.randint(self.first, self.end, (self.spec.batch,), generator=self.random, device=self.spec.device)
-        return self.rows.index_select(0, chosen)
-
-    def noise(self) -> torch.Tensor:
-        """Standard normals for the target actions of one batch."""
-        shape = (self.spec.batch, self.spec.layout.action)
-        return torch.randn(shape, generator=self.random, device=self.spec.device)
 
 
 class Bounds:
@@ -83,18 +58,25 @@ class Critics:
             network.flat.copy_(torch.from_numpy(stack(rows, spec.critic_sizes)))
         self.optimizer = adam(self.online, spec)
         self.updates = 0
+        self.total_loss = torch.zeros((), device=spec.device)
+        self._bootstrap = actor_network(spec)
+        self._loss = compiled(self._plain_loss, spec)
+        self._burst = Bursts(spec, lambda source: self.update(source.draw(), self._bootstrap, source.noise()), self)
 
     def update(self, batch: torch.Tensor, bootstrap: FlatMLP, noise: torch.Tensor) -> torch.Tensor:
         """One step on both critics towards r + γ·min Q'(s', π(s') + clipped noise); answers the loss."""
-        layout = self.spec.layout
-        goal = self._goal(batch, bootstrap, noise)
-        values = self.online(batch[:, : layout.reward])
-        loss = (values - goal).square().mean(dim=(1, 2)).sum()
+        loss = self._loss(batch, bootstrap, noise)
         step(self.optimizer, self.online, loss)
         with torch.no_grad():
             self.target.flat.lerp_(self.online.flat, self.spec.tau)
+            self.total_loss += loss
         self.updates += 1
         return loss.detach()
+
+    def _plain_loss(self, batch: torch.Tensor, bootstrap: FlatMLP, noise: torch.Tensor) -> torch.Tensor:
+        goal = self._goal(batch, bootstrap, noise)
+        values = self.online(batch[:, : self.spec.layout.reward])
+        return (values - goal).square().mean(dim=(1, 2)).sum()
 
     @torch.no_grad()
     def _goal(self, batch: torch.Tensor, bootstrap: FlatMLP, noise: torch.Tensor) -> torch.Tensor:
@@ -107,11 +89,10 @@ class Critics:
 
     def train(self, batches: Batches, bootstrap: FlatMLP, updates: int, tick: Tick) -> float:
         """So many updates with one bootstrap actor; answers the mean loss."""
-        total = torch.zeros((), device=self.spec.device)
-        for _ in range(updates):
-            total += self.update(batches.draw(), bootstrap, batches.noise())
-            tick()
-        return float(total) / max(updates, 1)
+        self._bootstrap.flat.copy_(bootstrap.flat)
+        self.total_loss.zero_()
+        self._burst.run(batches, updates, tick)
+        return float(self.total_loss) / max(updates, 1)
 
     def state(self) -> Arrays:
         """Everything that moves, as arrays."""
@@ -126,7 +107,7 @@ class Critics:
         """Continue from `state`."""
         self.online.flat.copy_(torch.from_numpy(np.array(arrays["critic"])))
         self.target.flat.copy_(torch.from_numpy(np.array(arrays["critic_target"])))
-        restore(self.optimizer, self.online, {n: arrays[f"critic_optimizer.{n}"] for n in ("step", "exp_avg", "exp_avg_sq")})
+        restore(self.optimizer, self.online, {name: arrays[f"critic_optimizer.{name}"] for name in MOMENTS})
         self.updates = int(arrays["critic_updates"][0])
 
 
@@ -138,28 +119,42 @@ class Actor:
         self.bounds = Bounds(spec)
         self.network = actor_network(spec)
         self.optimizer = adam(self.network, spec)
+        self._critic = critic_network(spec)
+        self._loss = compiled(self._plain_loss, spec)
+        self._burst = Bursts(spec, lambda source: self.update(source.draw(), self._critic), self)
 
     def begin(self, row: Row) -> None:
         """Take parameters on, with a fresh optimizer."""
         self.network.flat.copy_(torch.from_numpy(np.array(row)))
-        self.optimizer.state.clear()
+        reset(self.optimizer)
 
     def update(self, batch: torch.Tensor, critic: FlatMLP) -> None:
         """One step up the mean of Q₁(s, π(s))."""
+        step(self.optimizer, self.network, self._loss(batch, critic))
+
+    def _plain_loss(self, batch: torch.Tensor, critic: FlatMLP) -> torch.Tensor:
         observations = batch[:, : self.spec.layout.observation]
         actions = self.bounds.actions(self.network(observations)[0])
-        loss = -critic.frozen_first(torch.cat([observations, actions], dim=1)).mean()
-        step(self.optimizer, self.network, loss)
+        return -critic.frozen_first(torch.cat([observations, actions], dim=1)).mean()
 
     def train(self, batches: Batches, critic: FlatMLP, updates: int, tick: Tick) -> None:
         """So many updates on one critic."""
-        for _ in range(updates):
-            self.update(batches.draw(), critic)
-            tick()
+        self._critic.flat.copy_(critic.flat)
+        self._burst.run(batches, updates, tick)
 
     def row(self) -> Row:
         """The parameters, as workers run them."""
         return to_array(self.network.flat)
+
+    def state(self) -> Arrays:
+        """Parameters and optimizer."""
+        saved = moments(self.optimizer, self.network)
+        return {"center": self.row(), **{f"actor_optimizer.{name}": value for name, value in saved.items()}}
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Continue from `state`."""
+        self.network.flat.copy_(torch.from_numpy(np.array(arrays["center"])))
+        restore(self.optimizer, self.network, {name: arrays[f"actor_optimizer.{name}"] for name in MOMENTS})
 
 
 class TD3:
@@ -173,84 +168,26 @@ class TD3:
         self.actor_target = actor_network(spec)
         self.actor_target.flat.copy_(self.actor.network.flat)
         self.critics = Critics(spec, rng)
+        self._burst = Bursts(spec, self.update, self, delay)
 
-    def update(self, batches: Batches) -> None:
+    def update(self, source: Source) -> None:
         """One update: the critics, and with the delay the actor and its target."""
-        batch = batches.draw()
-        self.critics.update(batch, self.actor_target, batches.noise())
+        batch = source.draw()
+        self.critics.update(batch, self.actor_target, source.noise())
         if self.critics.updates % self.delay == 0:
             self.actor.update(batch, self.critics.online)
             self.actor_target.flat.lerp_(self.actor.network.flat, self.spec.tau)
 
     def train(self, batches: Batches, updates: int) -> None:
         """So many updates."""
-        for _ in range(updates):
-            self.update(batches)
+        self._burst.run(batches, updates, lambda: None)
 
     def state(self) -> Arrays:
         """Everything that moves, as arrays; `center` is the actor."""
-        return {
-            "center": self.actor.row(),
-            "actor_target": to_array(self.actor_target.flat),
-            **{f"actor_optimizer.{n}": v for n, v in moments(self.actor.optimizer, self.actor.network).items()},
-            **self.critics.state(),
-        }
+        return {**self.actor.state(), "actor_target": to_array(self.actor_target.flat), **self.critics.state()}
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from `state`."""
-        self.actor.begin(arrays["center"])
-        saved = {n: arrays[f"actor_optimizer.{n}"] for n in ("step", "exp_avg", "exp_avg_sq")}
-        restore(self.actor.optimizer, self.actor.network, saved)
+        self.actor.load(arrays)
         self.actor_target.flat.copy_(torch.from_numpy(np.array(arrays["actor_target"])))
         self.critics.load(arrays)
-
-
-def adam(network: FlatMLP, spec: LearnerSpec) -> torch.optim.Adam:
-    """Adam in one fused kernel, fit for capture in a CUDA graph."""
-    return torch.optim.Adam(network.parameters, lr=spec.lr, fused=True, capturable=spec.device != "cpu")
-
-
-def step(optimizer: torch.optim.Adam, network: FlatMLP, loss: torch.Tensor) -> None:
-    """One optimizer step down a loss."""
-    for parameter, gradient in zip(network.parameters, torch.autograd.grad(loss, network.parameters), strict=True):
-        parameter.grad = gradient
-    optimizer.step()
-
-
-def moments(optimizer: torch.optim.Adam, network: FlatMLP) -> Arrays:
-    """Adam's state as flat arrays, zero where it has not begun."""
-    states = [optimizer.state.get(parameter, {}) for parameter in network.parameters]
-    flat = {
-        name: np.concatenate(
-            [
-                to_array(state[name]).reshape(-1) if name in state else np.zeros(p.numel(), dtype=np.float32)
-                for state, p in zip(states, network.parameters, strict=True)
-            ]
-        )
-        for name in ("exp_avg", "exp_avg_sq")
-    }
-    return {"step": np.array([float(states[0].get("step", 0.0))]), **flat}
-
-
-def restore(optimizer: torch.optim.Adam, network: FlatMLP, arrays: Mapping[str, np.ndarray]) -> None:
-    """Put Adam's state back."""
-    optimizer.state.clear()
-    done = float(arrays["step"][0])
-    if not done:
-        return
-    at = 0
-    for parameter in network.parameters:
-        part = slice(at, at + parameter.numel())
-        optimizer.state[parameter] = {
-            "step": torch.tensor(done, device=parameter.device),
-            **{
-                name: torch.from_numpy(np.array(arrays[name][part])).view(parameter.shape).to(parameter.device)
-                for name in ("exp_avg", "exp_avg_sq")
-            },
-        }
-        at += parameter.numel()
-
-
-def to_array(tensor: torch.Tensor) -> np.ndarray:
-    """A copy of a tensor as an array."""
-    return tensor.detach().cpu().numpy().copy()

@@ -88,7 +88,8 @@ class Workbench:
         """Train an actor on a frozen critic."""
         import torch
 
-        from esker.learners.td3 import Actor, Batches, critic_network
+        from esker.learners.batches import Batches
+        from esker.learners.td3 import Actor, critic_network
 
         one_thread()
         self._actor = self._actor or Actor(self.task.spec)
@@ -102,7 +103,8 @@ class Workbench:
 
     def train_critic(self, work: CriticWork) -> CriticDone:
         """Train this process's critics."""
-        from esker.learners.td3 import Batches, actor_network
+        from esker.learners.batches import Batches
+        from esker.learners.td3 import actor_network
 
         critics = self.critics
         critics.load(work.state)
