@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -31,47 +31,67 @@ def initial(sizes: tuple[int, ...], rng: np.random.Generator) -> Row:
 
 
 class FlatMLP:
-    """`count` MLPs of one shape, run side by side; every parameter is a view of `flat`, layer after layer.
+    """An MLP whose parameters are views of one flat vector, laid out as the workers' rows are: weight, bias, weight, …"""
 
-    With one MLP, `flat` is laid out as the workers' rows are: weights (out, in), then biases, for each layer.
-    """
-
-    def __init__(self, sizes: tuple[int, ...], activation: str, count: int = 1, device: str | torch.device = "cpu") -> None:
-        self.sizes = sizes
-        self.count = count
+    def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu") -> None:
         self.activation = ACTIVATIONS[activation]
-        self.flat = torch.zeros(count * dimension(sizes), device=device)
-        self.parameters: list[torch.nn.Parameter] = []
-        self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
-        at = 0
-        for fan_in, fan_out in pairwise(sizes):
-            weight = self._view(at, (count, fan_out, fan_in))
-            bias = self._view(at + weight.numel(), (count, 1, fan_out))
-            at += weight.numel() + bias.numel()
-            self.layers.append((weight, bias))
-        self.first = [(weight.detach()[0], bias.detach()[0, 0]) for weight, bias in self.layers]
-
-    def _view(self, at: int, shape: tuple[int, ...]) -> torch.nn.Parameter:
-        size = int(np.prod(shape))
-        parameter = torch.nn.Parameter(self.flat[at : at + size].view(shape))
-        self.parameters.append(parameter)
-        return parameter
+        self.flat = torch.zeros(dimension(sizes), device=device)
+        shapes = [shape for fan_in, fan_out in pairwise(sizes) for shape in ((fan_out, fan_in), (fan_out,))]
+        self.parameters = views(self.flat, shapes)
 
     def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Outputs (count, batch, out) for inputs (batch, in), which all MLPs share, or (count, batch, in)."""
-        x = inputs if inputs.ndim == 3 else inputs.expand(self.count, *inputs.shape)
-        *hidden, (weight, bias) = self.layers
-        for hidden_weight, hidden_bias in hidden:
-            x = self.activation(torch.baddbmm(hidden_bias, x, hidden_weight.transpose(1, 2)))
-        return torch.baddbmm(bias, x, weight.transpose(1, 2))
+        """Outputs (batch, out) for inputs (batch, in)."""
+        return run(inputs, self.parameters, F.linear, self.activation)
+
+
+class TwinMLP:
+    """Two MLPs of one shape, run side by side as one batched product; every parameter is a view of `flat`.
+
+    Weights are (2, in, out), so that their gradients come out in the same layout: fused optimizers rely on that.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu") -> None:
+        self.activation = ACTIVATIONS[activation]
+        self.flat = torch.zeros(2 * dimension(sizes), device=device)
+        shapes = [shape for fan_in, fan_out in pairwise(sizes) for shape in ((2, fan_in, fan_out), (2, 1, fan_out))]
+        self.parameters = views(self.flat, shapes)
+        self.first = [parameter.detach()[0] for parameter in self.parameters]
+
+    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Outputs (2, batch, out) for inputs (batch, in), which both share."""
+        return run(inputs.expand(2, *inputs.shape), self.parameters, _batched, self.activation)
 
     def frozen_first(self, inputs: torch.Tensor) -> torch.Tensor:
         """Outputs (batch, out) of the first MLP; gradients reach the inputs, not the parameters."""
-        *hidden, (weight, bias) = self.first
-        x = inputs
-        for hidden_weight, hidden_bias in hidden:
-            x = self.activation(F.linear(x, hidden_weight, hidden_bias))
-        return F.linear(x, weight, bias)
+        return run(inputs, self.first, _single, self.activation)
+
+
+def run(
+    inputs: torch.Tensor,
+    parameters: Sequence[torch.Tensor],
+    layer: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor],
+    activation: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """Layer after layer, with the activation between them."""
+    x = layer(inputs, parameters[0], parameters[1])
+    for weight, bias in zip(parameters[2::2], parameters[3::2], strict=True):
+        x = layer(activation(x), weight, bias)
+    return x
+
+
+def _batched(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.baddbmm(bias, x, weight)
+
+
+def _single(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(bias, x, weight)
+
+
+def views(flat: torch.Tensor, shapes: Sequence[tuple[int, ...]]) -> list[torch.nn.Parameter]:
+    """Parameters that share the memory of a flat vector."""
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    parts = torch.split(flat, sizes)
+    return [torch.nn.Parameter(part.view(shape)) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def dimension(sizes: tuple[int, ...]) -> int:
@@ -79,11 +99,12 @@ def dimension(sizes: tuple[int, ...]) -> int:
     return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(sizes))
 
 
-def stack(rows: list[Row], sizes: tuple[int, ...]) -> Row:
-    """The rows of several MLPs in the layout of a `FlatMLP` that runs them side by side."""
+def twins(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
+    """Two rows in the layout of a `TwinMLP`."""
     parts, at = [], 0
     for fan_in, fan_out in pairwise(sizes):
-        for size in (fan_in * fan_out, fan_out):
-            parts += [row[at : at + size] for row in rows]
-            at += size
+        size = fan_in * fan_out
+        parts += [row[at : at + size].reshape(fan_out, fan_in).T.reshape(-1) for row in rows]
+        parts += [row[at + size : at + size + fan_out] for row in rows]
+        at += size + fan_out
     return np.concatenate(parts)

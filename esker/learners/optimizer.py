@@ -7,14 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from esker.learners.networks import FlatMLP
+from esker.learners.networks import FlatMLP, TwinMLP
 from esker.learners.spec import LearnerSpec
 
 Arrays = dict[str, np.ndarray]
+Network = FlatMLP | TwinMLP
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
-def adam(network: FlatMLP, spec: LearnerSpec) -> torch.optim.Adam:
+def adam(network: Network, spec: LearnerSpec) -> torch.optim.Adam:
     """Adam whose state exists from the start, at addresses that a captured graph may rely on."""
     optimizer = torch.optim.Adam(network.parameters, lr=spec.lr, fused=True, capturable=spec.device != "cpu")
     for parameter in network.parameters:
@@ -33,14 +34,14 @@ def reset(optimizer: torch.optim.Adam) -> None:
             tensor.zero_()
 
 
-def step(optimizer: torch.optim.Adam, network: FlatMLP, loss: torch.Tensor) -> None:
+def step(optimizer: torch.optim.Adam, network: Network, loss: torch.Tensor) -> None:
     """One step down a loss."""
     for parameter, gradient in zip(network.parameters, torch.autograd.grad(loss, network.parameters), strict=True):
-        parameter.grad = gradient
+        parameter.grad = gradient.contiguous()  # the fused kernel does not look at strides; here this copies nothing
     optimizer.step()
 
 
-def moments(optimizer: torch.optim.Adam, network: FlatMLP) -> Arrays:
+def moments(optimizer: torch.optim.Adam, network: Network) -> Arrays:
     """The state as flat arrays."""
     states = [optimizer.state[parameter] for parameter in network.parameters]
     flat = {name: np.concatenate([to_array(state[name]).reshape(-1) for state in states]) for name in MOMENTS[1:]}
@@ -48,7 +49,7 @@ def moments(optimizer: torch.optim.Adam, network: FlatMLP) -> Arrays:
 
 
 @torch.no_grad()
-def restore(optimizer: torch.optim.Adam, network: FlatMLP, arrays: Mapping[str, np.ndarray]) -> None:
+def restore(optimizer: torch.optim.Adam, network: Network, arrays: Mapping[str, np.ndarray]) -> None:
     """Put a state back."""
     at = 0
     for parameter in network.parameters:

@@ -8,20 +8,20 @@ import numpy as np
 import torch
 
 from esker.learners.batches import Batches, Bursts, Source, Tick, compiled
-from esker.learners.networks import FlatMLP, initial, stack
+from esker.learners.networks import FlatMLP, TwinMLP, initial, twins
 from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, restore, step, to_array
 from esker.learners.spec import LearnerSpec
 from esker.noise import Row
 
 
-def critic_network(spec: LearnerSpec) -> FlatMLP:
+def critic_network(spec: LearnerSpec) -> TwinMLP:
     """Two critics side by side."""
-    return FlatMLP(spec.critic_sizes, spec.critic_activation, 2, spec.device)
+    return TwinMLP(spec.critic_sizes, spec.critic_activation, spec.device)
 
 
 def actor_network(spec: LearnerSpec, row: Row | None = None) -> FlatMLP:
     """One actor; its action is centre + half-width · tanh(output)."""
-    network = FlatMLP(spec.actor_sizes, spec.actor_activation, 1, spec.device)
+    network = FlatMLP(spec.actor_sizes, spec.actor_activation, spec.device)
     if row is not None:
         network.flat.copy_(torch.from_numpy(np.array(row)))
     return network
@@ -55,7 +55,7 @@ class Critics:
         self.online, self.target = critic_network(spec), critic_network(spec)
         rows = [initial(spec.critic_sizes, rng) for _ in range(2)]
         for network in (self.online, self.target):
-            network.flat.copy_(torch.from_numpy(stack(rows, spec.critic_sizes)))
+            network.flat.copy_(torch.from_numpy(twins(rows, spec.critic_sizes)))
         self.optimizer = adam(self.online, spec)
         self.updates = 0
         self.total_loss = torch.zeros((), device=spec.device)
@@ -83,7 +83,7 @@ class Critics:
         spec, bounds, at = self.spec, self.bounds, self.spec.layout.reward
         observations = batch[:, at + 1 : -1]
         smoothing = (noise * spec.policy_noise).clamp_(-spec.noise_clip, spec.noise_clip).mul_(bounds.half)
-        actions = (bounds.actions(bootstrap(observations)[0]) + smoothing).clamp_(bounds.low, bounds.high)
+        actions = (bounds.actions(bootstrap(observations)) + smoothing).clamp_(bounds.low, bounds.high)
         values = self.target(torch.cat([observations, actions], dim=1)).amin(dim=0)
         return torch.addcmul(batch[:, at : at + 1], batch[:, -1:], values, value=spec.discount)
 
@@ -128,16 +128,16 @@ class Actor:
         self.network.flat.copy_(torch.from_numpy(np.array(row)))
         reset(self.optimizer)
 
-    def update(self, batch: torch.Tensor, critic: FlatMLP) -> None:
+    def update(self, batch: torch.Tensor, critic: TwinMLP) -> None:
         """One step up the mean of Q₁(s, π(s))."""
         step(self.optimizer, self.network, self._loss(batch, critic))
 
-    def _plain_loss(self, batch: torch.Tensor, critic: FlatMLP) -> torch.Tensor:
+    def _plain_loss(self, batch: torch.Tensor, critic: TwinMLP) -> torch.Tensor:
         observations = batch[:, : self.spec.layout.observation]
-        actions = self.bounds.actions(self.network(observations)[0])
+        actions = self.bounds.actions(self.network(observations))
         return -critic.frozen_first(torch.cat([observations, actions], dim=1)).mean()
 
-    def train(self, batches: Batches, critic: FlatMLP, updates: int, tick: Tick) -> None:
+    def train(self, batches: Batches, critic: TwinMLP, updates: int, tick: Tick) -> None:
         """So many updates on one critic."""
         self._critic.flat.copy_(critic.flat)
         self._burst.run(batches, updates, tick)
