@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import json
 import statistics
 import time
@@ -43,7 +44,7 @@ def bare(spec: LearnerSpec):
 
     def network(inputs: int, outputs: int, activation: type[nn.Module]) -> nn.Module:
         sizes = [inputs, *spec.hidden, outputs]
-        layers = [part for a, b in zip(sizes, sizes[1:], strict=False) for part in (nn.Linear(a, b), activation())]
+        layers = [part for a, b in itertools.pairwise(sizes) for part in (nn.Linear(a, b), activation())]
         return nn.Sequential(*layers[:-1]).to(spec.device)
 
     actor, q1, q2 = (

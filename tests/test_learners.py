@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ SPEC = LearnerSpec(Layout(3, 2), LOW, HIGH, hidden=(5, 4), batch=16, lr=1e-2, ta
 
 def modules(row, sizes, activation):
     layers = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in itertools.pairwise(sizes):
         layers += [nn.Linear(a, b), activation()]
     network = nn.Sequential(*layers[:-1])
     nn.utils.vector_to_parameters(torch.from_numpy(np.array(row)), network.parameters())
@@ -146,7 +147,7 @@ def test_the_actor_moves_every_second_update_only():
     for _ in range(4):
         learner.train(batches, 1)
         seen.append(learner.actor.row())
-    assert [np.array_equal(a, b) for a, b in zip(seen, seen[1:], strict=False)] == [True, False, True, False]
+    assert [np.array_equal(a, b) for a, b in itertools.pairwise(seen)] == [True, False, True, False]
 
 
 def test_a_learner_continues_from_its_state_to_the_same_bits():
