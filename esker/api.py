@@ -14,7 +14,15 @@ from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
+from esker.assemble import (
+    build_state,
+    build_task,
+    check_fingerprint,
+    describe,
+    environment_options,
+    network_notices,
+    open_engine,
+)
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
@@ -28,6 +36,8 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder, default_path
 from esker.tasks.environments import Env, Environment, resolve, with_factory
+from esker.tasks.pooled import choose_vectorizer
+from esker.tasks.reference import collect_reference
 from esker.tasks.task import Job
 from esker.warm_start import warm_start
 
@@ -117,13 +127,7 @@ def configure(
     file, translated = translate(given, base.get("sigma"))
     named = {"env": environment.name, "algo": algo}
     result = build(ALGORITHMS[algo], base, file, options, named)
-    environment = replace(
-        environment,
-        kwargs=dict(result.env_kwargs),
-        wrappers=result.wrapper,
-        max_episode_steps=result.max_episode_steps,
-        time_aware=result.time_aware,
-    )
+    environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
 
 
@@ -152,7 +156,11 @@ def train(
     observer = observer or Quiet()
     probe = environment.make()
     about = describe(probe)
+    resolved, said = choose_vectorizer(resolved, environment, probe)
     task = build_task(resolved, environment, about)
+    if getattr(task.network, "normalized", False):
+        task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
+    notices += said + network_notices(task)
     state, table = build_state(resolved, task)
     if resolved.init_from is not None:
         notices.append(warm_start(state, resolved.init_from))
@@ -162,7 +170,7 @@ def train(
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
     probe.close()
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, on_generation)
 
 
 def resume(
@@ -195,7 +203,7 @@ def resume(
     notices += catch_up(folder, state)
     if changes:
         folder.config_file.write_text(to_toml(config))
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, on_generation)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -204,12 +212,7 @@ def _known(config: Any) -> dict[str, Any]:
 
 def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
-    options: dict[str, Any] = {
-        "kwargs": dict(config.env_kwargs),
-        "wrappers": config.wrapper,
-        "max_episode_steps": config.max_episode_steps,
-        "time_aware": config.time_aware,
-    }
+    options = environment_options(config)
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
@@ -309,8 +312,8 @@ def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
     folder = RunFolder.open(Path(run_dir))
     config, about = folder.config(ALGORITHMS), folder.about()
     snapshot, _ = find_snapshot(folder, checkpoint)
-    task = build_task(config, Environment(config.env), about)
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
+    normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
 
@@ -332,12 +335,13 @@ def evaluate(
     snapshot, notices = find_snapshot(folder, checkpoint)
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, folder.about()),
+        build_task(config, environment, folder.about()).with_reference(snapshot.arrays.get("reference")),
+        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
     )
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    normalizer = _normalizer(snapshot) if task.normalize else None
 
     def refuse(result: Any) -> None:
         raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())
