@@ -143,7 +143,7 @@ class Fickle(Corridor):
     resets = 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
-        observation, info = super().reset(seed=seed)
+        _, info = super().reset(seed=seed)
         self.noise = self.noise + self.resets
         self.resets += 1
         return self._observe(), info

@@ -189,9 +189,8 @@ def _callable(name: str) -> Callable[..., Env] | None:
     found = getattr(_module(module, f"environment {name!r}"), attribute, None)
     if not callable(found) and attribute not in gym.registry:
         known = [*vars(sys.modules[module]), *gym.registry]
-        raise UsageError(
-            f"environment {name!r}: {module!r} defines no callable {attribute!r} and registers no such id{nearest(attribute, known)}"
-        )
+        what = f"{module!r} defines no callable {attribute!r} and registers no such id"
+        raise UsageError(f"environment {name!r}: {what}{nearest(attribute, known)}")
     return found if callable(found) else None
 
 
