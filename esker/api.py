@@ -31,6 +31,7 @@ from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder, default_path
 from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.tasks.task import Job
+from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
 
@@ -126,6 +127,7 @@ def configure(
         kwargs=dict(result.env_kwargs),
         wrappers=result.wrapper,
         max_episode_steps=result.max_episode_steps,
+        time_aware=result.time_aware,
     )
     return result, environment, notices + translated
 
@@ -159,6 +161,8 @@ def train(
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
     task = build_task(resolved, environment, about)
     state, table = build_state(resolved, task)
+    if resolved.init_from is not None:
+        notices.append(warm_start(state, resolved.init_from))
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
@@ -209,6 +213,7 @@ def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) 
         "kwargs": dict(config.env_kwargs),
         "wrappers": config.wrapper,
         "max_episode_steps": config.max_episode_steps,
+        "time_aware": config.time_aware,
     }
     if factory is not None:
         return with_factory(factory, **options)

@@ -54,6 +54,7 @@ class EvolutionStrategy:
             momentum=config.momentum,
             shaping=config.shaping,
             weight_decay=config.weight_decay,
+            top_directions=config.top_directions,
             antithetic=config.antithetic,
             lr_decay=config.lr_decay,
             sigma_decay=config.sigma_decay,
@@ -140,8 +141,16 @@ class EvolutionStrategy:
         reached = config.goal is not None and center_return >= config.goal
         progress.goal_streak = progress.goal_streak + 1 if reached else 0
         row = self._row(facts, update)
+        if config.sigma_adaptation is not None:
+            self.strategy.sigma = _next_sigma(config, self.strategy.sigma, facts)
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
+
+    def begin_from(self, center: np.ndarray, statistics: Statistics | None) -> None:
+        """Start from other parameters than drawn ones, and from the observation statistics they were trained with."""
+        self.strategy.center.copy_(torch.from_numpy(np.array(center)))
+        if statistics is not None:
+            self.statistics = statistics
 
     def _row(self, facts: Facts, update: Update) -> dict[str, Any]:
         progress = self.progress
@@ -207,6 +216,17 @@ class EvolutionStrategy:
         count = values.pop("statistics_count")
         self.statistics = Statistics(count, arrays["statistics.total"].copy(), arrays["statistics.squares"].copy())
         self.progress = Progress(**values)
+
+
+def _next_sigma(config: ESConfig, sigma: float, facts: Facts) -> float:
+    """σ·exp(rate·(share - ¼)), share of members that beat the centre (ties count half), within a factor 10 of the start.
+
+    On a slope or a plateau half of them do and sigma grows; near an optimum few do and it shrinks.
+    """
+    returns, center = facts.returns[np.isfinite(facts.returns)], float(facts.center_returns.mean())
+    share = float((returns > center).mean() + 0.5 * (returns == center).mean())
+    moved = sigma * math.exp((config.sigma_adaptation or 0.0) * (share - 0.25))
+    return min(max(moved, config.sigma / 10), config.sigma * 10)
 
 
 def _next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:

@@ -33,12 +33,15 @@ class Environment:
     kwargs: dict[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()
     max_episode_steps: int | None = None
+    time_aware: bool = False
 
     def make(self, **extra: Any) -> Env:
         """A new environment. What the user must mend (unknown id, missing extra, bad arguments) raises UsageError."""
         env = self._bare(self.kwargs | extra)
         for path in self.wrappers:
             env = _import(path, "wrapper")(env)
+        if self.time_aware:
+            env = _time_aware(env)
         space = env.observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
             try:
@@ -152,6 +155,15 @@ def silence() -> Iterator[None]:
             for number, descriptor in zip((1, 2), saved, strict=True):
                 os.dup2(descriptor, number)
                 os.close(descriptor)
+
+
+def _time_aware(env: Env) -> Env:
+    """Gymnasium's wrapper: the share of the time limit that is over, 0 to 1, is one more number of the observation."""
+    try:
+        return gym.wrappers.TimeAwareObservation(env, normalize_time=True)
+    except ValueError as error:
+        text = "time_aware needs episodes of limited length, and this environment has no limit; add --max-episode-steps"
+        raise UsageError(text) from error
 
 
 def _registered() -> list[str]:
