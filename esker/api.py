@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
@@ -28,14 +30,14 @@ from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
-from esker.logs.console import Quiet
+from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
 from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder, default_path
-from esker.tasks.environments import Env, Environment, resolve, with_factory
+from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.tasks.pooled import choose_vectorizer
 from esker.tasks.reference import collect_reference
 from esker.tasks.task import Job
@@ -126,6 +128,9 @@ def configure(
         notices.append(f"preset {chosen.name}: {chosen.about}")
     file, translated = translate(given, base.get("sigma"))
     named = {"env": environment.name, "algo": algo}
+    asked = {**file, **options}
+    if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
+        raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     result = build(ALGORITHMS[algo], base, file, options, named)
     environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
@@ -153,13 +158,15 @@ def train(
     answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
-    observer = observer or Quiet()
-    probe = environment.make()
-    about = describe(probe)
-    resolved, said = choose_vectorizer(resolved, environment, probe)
-    task = build_task(resolved, environment, about)
-    if getattr(task.network, "normalized", False):
-        task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
+    observer = observer or observer_for(Console(), resolved.quiet)
+    with tried(environment, resolved.step_timeout) as probe:
+        about = describe(probe)
+        resolved, said = choose_vectorizer(resolved, environment, probe)
+        if not resolved.fresh_environments and resolved.vectorizer == "gymnasium" and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
+        task = build_task(resolved, environment, about)
+        if getattr(task.network, "normalized", False):
+            task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
     notices += said + network_notices(task)
     state, table = build_state(resolved, task)
     if resolved.init_from is not None:
@@ -169,7 +176,6 @@ def train(
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    probe.close()
     return _follow(folder, state, state.task, table, observer, notices, on_generation)
 
 
@@ -186,7 +192,6 @@ def resume(
     `env` is needed only where the run was started with a callable that no worker can import.
     """
     folder = RunFolder.open(Path(run_dir))
-    observer = observer or Quiet()
     for name in changes:
         if name not in RESUMABLE:
             raise UsageError(
@@ -194,10 +199,10 @@ def resume(
             )
     folder.lock()
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    probe = environment.make()
-    notices = check_fingerprint(folder, probe, config.inexact)
-    probe.close()
+    with tried(environment, config.step_timeout) as probe:
+        notices = check_fingerprint(folder, probe, config.inexact)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)

@@ -175,7 +175,9 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions,
             )
         if (self.goal is None) != (self.patience is None):
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
-            raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
+            raise UsageError(
+                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
+            )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
         if self.action_mode != "binned" and self.bins != 10:

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 import torch
+import torch_modules
 
 import esker
 from esker.policies.module import build, module_network
-from tests import torch_modules
 
-TINY = {"preset": None, "population": 6, "generations": 2, "max_episode_steps": 30}
+TINY = {"preset": None, "noise": "counter", "population": 6, "generations": 2, "max_episode_steps": 30}
 NAMES = ["Plain", "Recurrent", "Unbatchable"]
 
 
 def network_of(name):
-    return module_network(f"tests.torch_modules:{name}", (4,), 2, images=False)
+    return module_network(f"torch_modules:{name}", (4,), 2, images=False)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,14 +57,14 @@ def test_a_module_without_a_batching_rule_is_run_one_by_one_and_that_is_said_onc
     assert not network_of("Unbatchable").batched
     esker.train(
         "CartPole-v1",
-        network="tests.torch_modules:Unbatchable",
+        network="torch_modules:Unbatchable",
         workers=0,
         observer=Listener(),
         run_dir=str(tmp_path / "a"),
         **TINY,
     )
     assert [text for text in said if "one by one" in text] == [
-        "network tests.torch_modules:Unbatchable cannot be batched by torch.vmap: its members are run one by one"
+        "network torch_modules:Unbatchable cannot be batched by torch.vmap: its members are run one by one"
     ]
 
 
@@ -73,7 +73,7 @@ def test_training_gives_the_same_bits_for_any_slots(name, tmp_path):
     centers = [
         esker.train(
             "CartPole-v1",
-            network=f"tests.torch_modules:{name}",
+            network=f"torch_modules:{name}",
             slots=slots,
             workers=0,
             run_dir=str(tmp_path / f"{slots}"),
@@ -91,7 +91,7 @@ def test_a_worker_process_finds_the_module_and_agrees_with_this_process(tmp_path
     centers = [
         esker.train(
             "CartPole-v1",
-            network="tests.torch_modules:Recurrent",
+            network="torch_modules:Recurrent",
             workers=workers,
             run_dir=str(tmp_path / f"{workers}"),
             **TINY,
@@ -108,7 +108,7 @@ def test_a_state_dict_of_the_module_is_its_warm_start(tmp_path):
     torch.save(module.state_dict(), tmp_path / "w.pt")
     run = esker.train(
         "CartPole-v1",
-        network="tests.torch_modules:Plain",
+        network="torch_modules:Plain",
         init_from=str(tmp_path / "w.pt"),
         workers=0,
         run_dir=str(tmp_path / "a"),
@@ -120,11 +120,11 @@ def test_a_state_dict_of_the_module_is_its_warm_start(tmp_path):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("tests.torch_modules:Missing", "has no callable 'Missing'"),
-        ("tests.no_such_module:Net", "cannot import 'tests.no_such_module'"),
-        ("tests.torch_modules:WrongSize", r"answers \(1, 1\); the action space needs outputs of shape \(1, 2\)"),
-        ("tests.torch_modules:Stateless", r"a recurrent module needs initial_state\(\) and forward\(observation, state\)"),
-        ("tests.torch_modules:not_a_module", "made a int; expected a torch.nn.Module"),
+        ("torch_modules:Missing", "has no callable 'Missing'"),
+        ("no_such_module:Net", "cannot import 'no_such_module'"),
+        ("torch_modules:WrongSize", r"answers \(1, 1\); the action space needs outputs of shape \(1, 2\)"),
+        ("torch_modules:Stateless", r"a recurrent module needs initial_state\(\) and forward\(observation, state\)"),
+        ("torch_modules:not_a_module", "made a int; expected a torch.nn.Module"),
     ],
 )
 def test_a_module_that_does_not_fit_is_refused_in_one_line(path, message):

@@ -15,7 +15,7 @@ from esker.config import ESConfig
 from esker.policies.choose import conv_lstm, nature_cnn, network_for, recurrent
 
 RNG = np.random.default_rng(0)
-TINY = {"preset": None, "population": 8, "generations": 2, "hidden": (6, 5), "max_episode_steps": 40}
+TINY = {"preset": None, "noise": "counter", "population": 8, "generations": 2, "hidden": (6, 5), "max_episode_steps": 40}
 
 
 def tensors(network, flat):

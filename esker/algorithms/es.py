@@ -103,6 +103,8 @@ class EvolutionStrategy:
         used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
         fitness = np.array([np.mean([r.fitness for r in episodes]) for episodes in members])
+        if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
+            self._refuse(members[0][0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
@@ -126,10 +128,7 @@ class EvolutionStrategy:
         """Move everything by one generation; answers its row of the journal."""
         progress, config = self.progress, self.config
         improved = self.improves(facts)
-        try:
-            update = self.strategy.tell(facts.fitness)
-        except ValueError as error:
-            raise RunError(f"{self.task.environment.name}, generation {self.generation}: {error}") from error
+        update = self.strategy.tell(facts.fitness)
         count = int(facts.statistics_count[0])
         self.statistics = self.statistics.plus(count, facts.statistics_total, facts.statistics_squares)
         progress.env_steps += int(facts.lengths.sum() + facts.center_lengths.sum())

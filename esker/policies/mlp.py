@@ -32,7 +32,7 @@ ACTIVATIONS: dict[str, Callable[[Batch], Batch]] = {
     "leaky_relu": lambda x: np.maximum(x, np.float32(0.01) * x),
     "elu": _elu,
     "selu": lambda x: _elu(x, 1.6732632423543772, 1.0507009873554805),
-    "silu": lambda x: x / (1 + np.exp(-x)),
+    "silu": lambda x: x * (np.float32(0.5) + np.float32(0.5) * np.tanh(np.float32(0.5) * x)),
 }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.errors import UsageError, nearest
+from esker.errors import RunError, UsageError, nearest
 from esker.imports import import_callable, import_module
 from esker.policies.observations import holds_images, is_image
 from esker.tasks.atari import PREFIX, Atari, register_games
@@ -146,6 +148,32 @@ def reset_is_exact(env: Env, other: Env | None = None) -> bool:
 
 
 @contextlib.contextmanager
+def tried(environment: Environment, timeout: float | None = None) -> Iterator[Env]:
+    """An instance to look at before training; whatever it raises, or a hang past the timeout, becomes a RunError."""
+
+    def too_long(number: int, frame: Any) -> None:
+        raise TimeoutError(f"a first look at it took longer than {timeout:g} s")
+
+    env = environment.make()
+    timed = timeout is not None and threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGALRM, too_long) if timed else None
+    try:
+        if timed and timeout is not None:
+            signal.setitimer(signal.ITIMER_REAL, timeout)
+        yield env
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise RunError(f"environment {environment.name} fails before training begins: {text}") from error
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        env.close()
+
+
+@contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Send what C libraries print (MuJoCo: one warning per environment made) nowhere."""
     sys.stdout.flush()
@@ -204,9 +232,10 @@ def _callable(name: str) -> Callable[..., Env] | None:
         return None
     module, attribute = name.split(":", 1)
     found = getattr(import_module(module, f"environment {name!r}"), attribute, None)
-    if found is None and attribute not in gym.registry:
+    if not callable(found) and attribute not in gym.registry:
         known = [*vars(sys.modules[module]), *gym.registry]
-        raise UsageError(f"{module!r} defines no {attribute!r} and registers no such id{nearest(attribute, known)}")
+        what = f"{module!r} defines no callable {attribute!r} and registers no such id"
+        raise UsageError(f"environment {name!r}: {what}{nearest(attribute, known)}")
     return found if callable(found) else None
 
 
