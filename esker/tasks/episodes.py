@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from esker.address import UINT64, Purpose, episode_seed, generator, key
+from esker.blas import one_thread
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.layered import Layered
@@ -121,7 +122,8 @@ class Slots:
         self.board = board
         self.tick = 0
         self.rows = task.network.open(task.slots)
-        kind = np.uint8 if task.images else np.float64
+        self.images = task.images
+        kind = np.uint8 if self.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
         self.sums = np.zeros((task.slots, task.statistics_size))
         self.squares = np.zeros((task.slots, task.statistics_size))
@@ -134,6 +136,10 @@ class Slots:
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it."""
+        with one_thread():
+            return self._evaluate(job, take, give)
+
+    def _evaluate(self, job: Job, take: Take, give: Give) -> int:
         self.job = job
         self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
         busy = 0
@@ -202,7 +208,7 @@ class Slots:
         if self.job.normalizer is not None:
             inputs = self.job.normalizer(observations)
         else:
-            inputs = observations if self.task.images else observations.astype(np.float32)
+            inputs = observations if self.images else observations.astype(np.float32)
         outputs = self.rows.forward(inputs)
         finite = np.isfinite(outputs)
         if not finite.all():
