@@ -112,7 +112,8 @@ class StrategyOptions:
     episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
     min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
     center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
-    noise: NoiseKind = option("table", "perturbations from a shared table, or drawn by counter without one")
+    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
 
 
@@ -161,6 +162,8 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
             )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        if self.noise != "low-rank" and self.rank != 1:
+            raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
         self._check_network()
