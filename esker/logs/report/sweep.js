@@ -1,0 +1,1 @@
+// The sweep: parallel coordinates of its trials, and which options mattered.
