@@ -44,7 +44,7 @@ def run(namespace: Namespace) -> int:
 
 
 def _write(runs: list[str], output: str | None) -> int:
-    from esker.logs.report.data import report_data
+    from esker.logs.report.data import read_sweeps, report_data
     from esker.logs.report.page import write_page
     from esker.runs.reading import read_runs
 
@@ -53,7 +53,7 @@ def _write(runs: list[str], output: str | None) -> int:
     target = Path(output) if output else only / "report.html"
     if target.suffix not in (".html", ".htm"):
         raise UsageError(f"output is {str(target)!r}; expected a file that ends in .html")
-    write_page(report_data(found), target)
+    write_page(report_data(found, sweeps=read_sweeps(runs)), target)
     size = target.stat().st_size / 1024
     console().print(f"{target}: {len(found)} runs, {size:,.0f} KiB", highlight=False, soft_wrap=True)
     return 0

@@ -150,7 +150,7 @@ def _label(run: RunData, rivals: Sequence[RunData]) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{value:.4g}"
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 

@@ -54,9 +54,9 @@ class Chart {
     if (event.key === "Escape") this.zoomTo(null);
     if (!steps || !this.range) return;
     event.preventDefault();
-    const [low, high] = this.range.x;
-    const from = this.view.cursor === null ? (low + high) / 2 : this.view.cursor;
-    this.point(Math.min(high, Math.max(low, from + (steps * (high - low)) / 60)));
+    const all = [...new Set(this.drawn.filter((one) => !one.quiet).flatMap((one) => one.x))].sort((a, b) => a - b);
+    const at = this.view.cursor === null ? Math.floor(all.length / 2) : nearest(all, this.view.cursor) + steps;
+    this.point(all[Math.min(all.length - 1, Math.max(0, at))]);
   }
 
   zoomTo(range) {
@@ -162,10 +162,11 @@ class Chart {
     this.selection.setAttribute("width", to - from);
   }
 
-  /** Put the cursor at x in every chart of the view; only this one shows the values. */
+  /** Put the cursor at the generation nearest to x in every chart of the view; only this one shows the values. */
   point(x) {
-    this.view.cursor = x;
-    this.view.pointed = x === null ? null : this;
+    const near = x === null ? [] : this.drawn.filter((one) => !one.quiet).map((one) => one.x[nearest(one.x, x)]);
+    this.view.cursor = near.length ? near.reduce((best, at) => (Math.abs(at - x) < Math.abs(best - x) ? at : best)) : null;
+    this.view.pointed = this;
     for (const chart of this.view.charts) chart.showCursor();
   }
 
@@ -196,7 +197,7 @@ class Chart {
     const show = state.axis === "time" ? duration : full;
     const lines = rows.slice(0, 14).map(([color, label, value]) =>
       make("div", {}, make("i", { color }), make("span", {}, label), make("b", {}, value)));
-    this.tip.replaceChildren(make("div", {}, make("span", { class: "soft" }, `${DATA.axes[state.axis]}: `), make("b", {}, show(Math.round(x)))), ...lines);
+    this.tip.replaceChildren(make("div", {}, make("span", { class: "soft" }, `${DATA.axes[state.axis]}: `), make("b", {}, show(state.axis === "time" ? x : Math.round(x)))), ...lines);
     this.tip.hidden = false;
     const right = pixel > this.width / 2;
     this.tip.style.left = right ? "" : `${pixel + 26}px`;

@@ -6,13 +6,14 @@ import base64
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from esker import __version__
+from esker.errors import UsageError
 from esker.runs.reading import AXES, AXIS_LABELS, RunData, differences, group_runs
 from esker.shaping import SIGN_SHAPINGS
 
@@ -34,9 +35,10 @@ COLUMNS = {
 }
 MOST_POINTS, ALL_POINTS, FEWEST_POINTS = 600, 12_000, 100
 MOST_VIDEO_BYTES = 8_000_000
+SWEEP_PARTS = ("name", "env", "sampler", "objective", "space", "trials", "best", "importance")
 
 
-def report_data(runs: Sequence[RunData], *, live: bool = False) -> dict[str, Any]:
+def report_data(runs: Sequence[RunData], *, sweeps: Sequence[dict[str, Any]] = (), live: bool = False) -> dict[str, Any]:
     """Everything the page shows of these runs."""
     groups = group_runs(runs)
     group_of = {id(run): number for number, group in enumerate(groups) for run in group.runs}
@@ -52,7 +54,22 @@ def report_data(runs: Sequence[RunData], *, live: bool = False) -> dict[str, Any
         "groups": [{"env": group.env, "label": group.label} for group in groups],
         "runs": [run_data(run, group_of[id(run)], points) for run in runs],
         "differing": list(differences(runs)),
+        "sweeps": list(sweeps),
     }
+
+
+def read_sweeps(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """What `esker sweep` found, for each path that is a sweep's folder. A file that cannot be read raises UsageError."""
+    found = []
+    for file in (Path(path) / "sweep.json" for path in paths):
+        if not file.is_file():
+            continue
+        try:
+            sweep = json.loads(file.read_text())
+            found.append({name: sweep[name] for name in SWEEP_PARTS})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{str(file)!r} cannot be read: {type(error).__name__}: {error}") from error
+    return found
 
 
 def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:

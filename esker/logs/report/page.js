@@ -2,6 +2,7 @@
 
 let DATA = JSON.parse(document.getElementById("data").textContent);
 const state = { axis: "steps", seeds: true, mean: false, range: false, smoothing: 0, hidden: new Set(), hiddenGroups: new Set() };
+const MANY = 10, FEW = 6; // with more than MANY configurations, FEW are shown at first
 const views = new Map(); // environment -> view; zoom survives a redraw
 
 const byId = (id) => document.getElementById(id);
@@ -91,7 +92,14 @@ function distributionChart(add, runs, view) {
 function tiles(env) {
   const groups = groupsOf(env);
   const runs = DATA.runs.filter((run) => groups.includes(run.group));
-  return make("div", { class: "tiles" }, ...groups.map(groupTile), ...(runs.length === 1 ? runTiles(runs[0]) : []));
+  return make("div", { class: "tiles" }, ...groups.filter((group) => groups.length <= MANY || shown(group).length).map(groupTile), ...(runs.length === 1 ? runTiles(runs[0]) : []));
+}
+
+/** A sweep has too many configurations to tell apart: begin with its best, the others are a click away. */
+function hideAllButBest(env) {
+  const best = (group) => Math.max(...DATA.runs.filter((run) => run.group === group).map((run) => run.best ?? -Infinity));
+  const groups = groupsOf(env).sort((a, b) => best(b) - best(a));
+  if (groups.length > MANY) for (const group of groups.slice(FEW)) state.hiddenGroups.add(groupKey(group));
 }
 
 function groupTile(group) {
@@ -178,8 +186,7 @@ function render() {
   const from = scrollY;
   const parts = environments().map(section);
   if (!DATA.runs.some((run) => run.generations)) parts.unshift(make("p", { class: "empty" }, "No generation has been committed yet."));
-  byId("main").replaceChildren(...parts, ...(typeof sweepSection === "function" ? [sweepSection()].filter(Boolean) : []),
-    ...[videos()].filter(Boolean), runsSection(), configuration(),
+  byId("main").replaceChildren(...parts, ...sweepSections(), ...[videos()].filter(Boolean), runsSection(), configuration(),
     make("section", { id: "versions" }, make("h2", {}, "Versions"), versionsTable(DATA.runs)));
   redraw();
   scrollTo(0, from);
@@ -230,6 +237,7 @@ async function follow() {
   setTimeout(follow, 2000);
 }
 
+for (const env of environments()) hideAllButBest(env);
 if (DATA.groups.length === 1) Object.assign(state, { mean: true, range: true });
 theme();
 render();

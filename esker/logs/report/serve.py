@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.errors import UsageError
-from esker.logs.report.data import report_data, to_json
+from esker.logs.report.data import read_sweeps, report_data, to_json
 from esker.logs.report.page import page
 from esker.runs.reading import find_runs, read_runs
 
@@ -26,7 +26,7 @@ class LiveData:
     def __call__(self) -> dict[str, Any]:
         seen = [_signature(path) for path in find_runs(self.paths)]
         if seen != self._seen:
-            self._data = report_data(read_runs(self.paths), live=True)
+            self._data = report_data(read_runs(self.paths), sweeps=read_sweeps(self.paths), live=True)
             self._seen = seen
         return self._data
 
