@@ -4,9 +4,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 import esker
 from esker.logs.console import observer_for
-from rich.console import Console
 
 SOLVED = 475.0
 
