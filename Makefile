@@ -2,27 +2,33 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+USER := $(VENV)/.user
+DEV := $(VENV)/.dev
 
 .PHONY: demo test lint bench clean
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(USER): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -e '.[mujoco,box2d]'
 	touch $@
 
-demo: $(INSTALLED) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
+$(DEV): $(USER)
+	$(PIP) -e '.[dev]'
+	touch $@
+
+demo: $(USER) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
 	@$(BIN)/python examples/demo.py
 
-lint: $(INSTALLED)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(INSTALLED) lint
+test: $(DEV) lint
 	$(BIN)/python -m pytest
 
-bench: $(INSTALLED)
+bench: $(DEV)
 	$(BIN)/esker bench
 
 clean:
