@@ -3,32 +3,32 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
-USER := $(VENV)/.user
-DEV := $(VENV)/.dev
+FOR_USERS := $(VENV)/.user
+FOR_DEVELOPERS := $(VENV)/.dev
 
 .PHONY: demo test lint bench clean
 
-$(USER): pyproject.toml constraints.txt
+$(FOR_USERS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[mujoco,box2d]'
 	touch $@
 
-$(DEV): $(USER)
+$(FOR_DEVELOPERS): $(FOR_USERS)
 	$(PIP) -e '.[dev]'
 	touch $@
 
-demo: $(USER) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
+demo: $(FOR_USERS) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
 	@$(BIN)/python examples/demo.py
 
-lint: $(DEV)
+lint: $(FOR_DEVELOPERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(DEV) lint
+test: $(FOR_DEVELOPERS) lint
 	$(BIN)/python -m pytest
 
-bench: $(DEV)
+bench: $(FOR_DEVELOPERS)
 	$(BIN)/esker bench
 
 clean:
