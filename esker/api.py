@@ -14,10 +14,11 @@ from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
+from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine, open_ray_engine
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
+from esker.engines.engine import Engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
 from esker.logs.console import Quiet
@@ -148,6 +149,7 @@ def train(
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or Quiet()
+    notices += connect_engine(resolved)
     probe = environment.make()
     about = describe(probe)
     task = build_task(resolved, environment, about)
@@ -183,8 +185,9 @@ def resume(
     folder.lock()
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
     environment = environment_of(config, env)
+    notices = connect_engine(config)
     probe = environment.make()
-    notices = check_fingerprint(folder, probe, config.inexact)
+    notices += check_fingerprint(folder, probe, config.inexact)
     probe.close()
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
@@ -234,7 +237,7 @@ def _follow(
     folder.write_status("running")
     status = "failed"
     try:
-        with _terminate_as_interrupt(), open_engine(task, config.workers, table, config.step_timeout) as engine:
+        with _terminate_as_interrupt(), _engine(folder, task, table, config, observer) as engine:
             outcome = train_loop(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
@@ -254,6 +257,23 @@ def _follow(
             table.close()
         observer.end(status)
     return Run(folder.path, outcome)
+
+
+def connect_engine(config: ESConfig) -> list[str]:
+    """Join or start the cluster of a Ray engine, before anything is written. Answers notices; raises UsageError."""
+    if config.engine == "local":
+        return []
+    from esker.cluster.connect import connect
+
+    return connect(config)
+
+
+def _engine(
+    folder: RunFolder, task: Any, table: Any, config: ESConfig, observer: Observer
+) -> contextlib.AbstractContextManager[Engine]:
+    if config.engine == "ray":
+        return open_ray_engine(config, task, folder.about()["fingerprint"], observer.note)
+    return open_engine(task, config.workers, table, config.step_timeout)
 
 
 @contextlib.contextmanager

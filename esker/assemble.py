@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -74,6 +74,31 @@ def open_engine(
     """The local engine with its workers (None: one per core; 0: in this process), closed whatever happens."""
     count = available_cores() if workers is None else workers
     engine: Engine = LocalEngine(task, count, table, step_timeout) if count else InlineEngine(task, table)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+@contextlib.contextmanager
+def open_ray_engine(
+    config: ESConfig, task: Episodes, fingerprint: str | None, note: Callable[[str], None], **options: Any
+) -> Iterator[Engine]:
+    """The engine of the cluster that this process is connected to, closed whatever happens."""
+    from esker.cluster.connect import demand_of
+    from esker.engines.ray import RayEngine
+
+    table = (config.seed, config.table_size) if config.noise == "table" else None
+    engine = RayEngine(
+        task,
+        demand_of(config),
+        table,
+        config.step_timeout,
+        fingerprint=fingerprint,
+        inexact=config.inexact,
+        note=note,
+        **options,
+    )
     try:
         yield engine
     finally:
