@@ -14,7 +14,7 @@ from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine, open_ray_engine
+from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine, ray_engine
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
@@ -160,6 +160,8 @@ def train(
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
     probe.close()
+    if on_generation is None and _has_coordinator(resolved):
+        return _watch(folder, environment, observer, notices)
     return _follow(folder, state, task, table, observer, notices, on_generation)
 
 
@@ -189,11 +191,13 @@ def resume(
     probe = environment.make()
     notices += check_fingerprint(folder, probe, config.inexact)
     probe.close()
+    if changes:
+        folder.config_file.write_text(to_toml(config))
+    if on_generation is None and _has_coordinator(config):
+        return _watch(folder, environment, observer, notices)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)
-    if changes:
-        folder.config_file.write_text(to_toml(config))
     return _follow(folder, state, task, table, observer, notices, on_generation)
 
 
@@ -223,6 +227,7 @@ def _follow(
     observer: Observer,
     notices: list[str],
     on_generation: Callable[[Row], bool | None] | None,
+    make_engine: Callable[[], Engine] | None = None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
     config: ESConfig = state.config
@@ -237,7 +242,8 @@ def _follow(
     folder.write_status("running")
     status = "failed"
     try:
-        with _terminate_as_interrupt(), _engine(folder, task, table, config, observer) as engine:
+        opened = contextlib.closing(make_engine()) if make_engine else _engine(folder, task, table, config, observer)
+        with _terminate_as_interrupt(), opened as engine:
             outcome = train_loop(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
@@ -268,11 +274,32 @@ def connect_engine(config: ESConfig) -> list[str]:
     return connect(config)
 
 
+def _has_coordinator(config: ESConfig) -> bool:
+    """A cluster that outlives this process gets a coordinator that does too; a callback keeps the loop in here."""
+    if config.engine == "local":
+        return False
+    from esker.cluster.connect import is_own
+
+    return not is_own()
+
+
+def _watch(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> Run:
+    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+    from esker.cluster.submit import run_on_cluster
+
+    folder.unlock()
+    try:
+        reason = run_on_cluster(folder, environment, observer, notices)
+    except KeyboardInterrupt:
+        raise Interrupted(folder) from None
+    return Run(folder.path, Outcome(reason, reason.startswith("goal reached")))
+
+
 def _engine(
     folder: RunFolder, task: Any, table: Any, config: ESConfig, observer: Observer
 ) -> contextlib.AbstractContextManager[Engine]:
     if config.engine == "ray":
-        return open_ray_engine(config, task, folder.about()["fingerprint"], observer.note)
+        return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note))
     return open_engine(task, config.workers, table, config.step_timeout)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +26,9 @@ from esker.runs.folder import RunFolder
 from esker.shaping import SIGN_SHAPINGS
 from esker.tasks.environments import Env, Environment
 from esker.tasks.episodes import Episodes
+
+if TYPE_CHECKING:
+    from esker.engines.ray import RayEngine
 
 
 def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -80,29 +83,16 @@ def open_engine(
         engine.close()
 
 
-@contextlib.contextmanager
-def open_ray_engine(
+def ray_engine(
     config: ESConfig, task: Episodes, fingerprint: str | None, note: Callable[[str], None], **options: Any
-) -> Iterator[Engine]:
-    """The engine of the cluster that this process is connected to, closed whatever happens."""
+) -> RayEngine:
+    """The engine of the cluster that this process is connected to."""
     from esker.cluster.connect import demand_of
     from esker.engines.ray import RayEngine
 
     table = (config.seed, config.table_size) if config.noise == "table" else None
-    engine = RayEngine(
-        task,
-        demand_of(config),
-        table,
-        config.step_timeout,
-        fingerprint=fingerprint,
-        inexact=config.inexact,
-        note=note,
-        **options,
-    )
-    try:
-        yield engine
-    finally:
-        engine.close()
+    options |= {"fingerprint": fingerprint, "inexact": config.inexact, "note": note}
+    return RayEngine(task, demand_of(config), table, config.step_timeout, **options)
 
 
 def available_cores() -> int:

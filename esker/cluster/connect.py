@@ -13,6 +13,7 @@ from esker.config import ESConfig
 from esker.engines.roster import NAMESPACE, Demand
 from esker.errors import RunError, UsageError
 
+_own_ray = False
 OBJECT_STORE = 200_000_000  # bytes: a centre per generation is all that lives there
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 # A frozen node is given up after some four seconds instead of half a minute.
@@ -33,7 +34,7 @@ def connect(config: ESConfig) -> list[str]:
     address = config.address or os.environ.get("RAY_ADDRESS")  # `ray job submit` says so where the cluster is
     if not connected():
         if address is not None:
-            join(address)
+            join(address, config.working_dir)
         else:
             _start_own(config)
     return check_demand(demand_of(config))
@@ -42,6 +43,11 @@ def connect(config: ESConfig) -> list[str]:
 def connected() -> bool:
     """Whether this process is connected to a cluster already."""
     return "ray" in sys.modules and bool(import_ray().is_initialized())
+
+
+def is_own() -> bool:
+    """Whether the Ray that this process is connected to was started by it and ends with it."""
+    return _own_ray
 
 
 def import_ray() -> Any:
@@ -53,18 +59,18 @@ def import_ray() -> Any:
     return ray
 
 
-def join(address: str) -> None:
-    """Connect to a cluster at HOST:PORT, or the one on this machine (auto)."""
+def join(address: str, working_dir: str | None = None) -> None:
+    """Connect to a cluster at HOST:PORT, or the one on this machine (auto); `working_dir` is sent to its nodes."""
     if "://" in address:
         raise UsageError(
             f"address is {address!r}; esker does not speak through Ray's client: give HOST:PORT on a machine of the "
             "cluster, or use `ray job submit`"
         )
     if address != "auto":
-        _reach(address)
+        reach(address)
     _prepare_environment(new_token=False)
     try:
-        _init(address=address)
+        _init(address=address, runtime_env={"working_dir": working_dir} if working_dir else None)
     except Exception as error:
         raise UsageError(_why_refused(address, error)) from error
 
@@ -90,12 +96,14 @@ def check_demand(demand: Demand) -> list[str]:
 def _start_own(config: ESConfig) -> None:
     from esker.assemble import available_cores
 
+    global _own_ray
     _prepare_environment(new_token=True)
     cpus = available_cores() if config.workers is None else config.workers * config.cpus_per_worker
     try:
         _init(num_cpus=max(1, int(cpus + 0.999)), resources=config.resources or None, object_store_memory=OBJECT_STORE)
     except Exception as error:
         raise RunError(f"Ray could not be started on this machine: {_last_line(error)}") from error
+    _own_ray = True
 
 
 def _init(**options: Any) -> None:
@@ -113,7 +121,7 @@ def _prepare_environment(new_token: bool) -> None:
         authenticate(ensure_token())
 
 
-def _reach(address: str) -> None:
+def reach(address: str) -> None:
     """Whether something listens there, before Ray waits for it in silence."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():

@@ -50,6 +50,7 @@ class RayEngine:
         self._nodes: list[Node] = []
         self._share = 1.0
         self._had_nodes = False
+        self._interrupted = False
         self._roster = Roster(setup, demand or Demand(), run, epoch)
 
     @property
@@ -62,6 +63,10 @@ class RayEngine:
         """The worker processes in use, over all nodes."""
         return sum(node.workers for node in self._nodes)
 
+    def interrupt(self) -> None:
+        """From another thread: let `evaluate` end at once, as by Ctrl-C."""
+        self._interrupted = True
+
     def evaluate(self, job: Job, plan: Plan) -> None:
         """Evaluate the plan on whatever nodes there are; return when it is complete, whoever is still busy."""
         import ray
@@ -72,6 +77,8 @@ class RayEngine:
         for node in self._nodes:
             node.items.clear()
         while plan.complete is None:
+            if self._interrupted:
+                raise KeyboardInterrupt
             self._admit()
             self._feed_all(plan)
             self._listen(plan)
@@ -93,7 +100,7 @@ class RayEngine:
                 node = self._roster.arrivals.get(block=not self._nodes, timeout=1.0)
             except Empty:
                 self._say_notes()
-                if self._nodes or self._had_nodes:
+                if self._nodes or self._had_nodes or self._interrupted:
                     return
                 self._give_up_without_nodes()
                 continue
