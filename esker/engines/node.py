@@ -58,10 +58,13 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Order:
-    """Items of a generation; the answer is due when at most `low` are unfinished, or after `patience` seconds."""
+    """Items of a round, which is one `evaluate` of the coordinator.
+
+    The answer is due when at most `low` are unfinished, or after `patience` seconds.
+    """
 
     epoch: int
-    generation: int
+    round: int
     items: NDArray[np.int64]
     low: int
     patience: float
@@ -71,7 +74,7 @@ class Order:
 class Answer:
     """Results since the last answer. `failure` is an item's fault and stops the run, `unfit` the node's."""
 
-    generation: int
+    round: int
     results: Packed
     dropped: int
     failure: str | None = None
@@ -97,7 +100,7 @@ class NodeEngine:
         self._heard_at = time.monotonic()
         self._engine: LocalEngine | None = None
         self._welcome: Welcome | None = None
-        self._generation: int | None = None
+        self._round: int | None = None
         self._plan: OpenPlan | None = None
         self._work: SimpleQueue[tuple[Job, OpenPlan]] = SimpleQueue()
         self._dropped = 0
@@ -136,10 +139,10 @@ class NodeEngine:
         return Welcome(host, os.getpid(), notice=notice)
 
     def feed(self, order: Order, job: list[Any]) -> Answer:
-        """Take items in, wait for results, answer them. `job` holds a reference, fetched once a generation."""
+        """Take items in, wait for results, answer them. `job` holds a reference, fetched once a round."""
         with self._lock:
             self._obey(order.epoch)
-            plan = self._enter(order.generation, job)
+            plan = self._enter(order.round, job)
         assert self._engine is not None
         plan.offer(order.items.tolist())
         self._engine.wake()
@@ -149,13 +152,13 @@ class NodeEngine:
             dropped, self._dropped = self._dropped, 0
         unfit = str(plan.failure) if isinstance(plan.failure, CannotStart) else None
         failure = str(plan.failure) if plan.failure and not unfit else None
-        return Answer(order.generation, pack(results), dropped, failure, unfit)
+        return Answer(order.round, pack(results), dropped, failure, unfit)
 
-    def finish(self, epoch: int, generation: int) -> None:
-        """The generation is complete: drop what is under way."""
+    def finish(self, epoch: int, round: int) -> None:
+        """The round is complete: drop what is under way."""
         with self._lock:
             self._obey(epoch)
-            if generation == self._generation:
+            if round == self._round:
                 self._close_plan()
 
     def touch(self, epoch: int) -> None:
@@ -192,15 +195,15 @@ class NodeEngine:
             raise Outdated(f"coordinator {epoch} was replaced by {self._epoch}")
         if epoch > self._epoch:  # whatever an older coordinator had under way is of no use to the new one
             self._close_plan()
-            self._epoch, self._generation = epoch, None
+            self._epoch, self._round = epoch, None
         self._heard_at = time.monotonic()
 
-    def _enter(self, generation: int, job: list[Any]) -> OpenPlan:
-        if self._plan is None or generation != self._generation:
+    def _enter(self, round: int, job: list[Any]) -> OpenPlan:
+        if self._plan is None or round != self._round:
             import ray
 
             self._close_plan()
-            self._plan, self._generation = OpenPlan(), generation
+            self._plan, self._round = OpenPlan(), round
             self._work.put((ray.get(job[0]), self._plan))
         return self._plan
 
@@ -210,7 +213,7 @@ class NodeEngine:
             self._engine.wake()
 
     def _run(self) -> None:
-        """The engine's own thread: generation after generation."""
+        """The engine's own thread: round after round."""
         assert self._engine is not None
         while True:
             job, plan = self._work.get()

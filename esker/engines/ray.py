@@ -51,6 +51,7 @@ class RayEngine:
         self._share = 1.0
         self._had_nodes = False
         self._interrupted = False
+        self._round = 0
         self._roster = Roster(setup, demand or Demand(), run, epoch)
 
     @property
@@ -71,7 +72,7 @@ class RayEngine:
         """Evaluate the plan on whatever nodes there are; return when it is complete, whoever is still busy."""
         import ray
 
-        self._job, self._generation = ray.put(job), job.generation
+        self._job, self._round = ray.put(job), self._round + 1
         self._started_at = time.monotonic()
         self._first_idle_at: float | None = None
         for node in self._nodes:
@@ -84,7 +85,7 @@ class RayEngine:
             self._listen(plan)
         for node in self._nodes:
             if node.call is not None:  # a straggler; its late answer is dropped when it comes
-                node.actor.finish.remote(self._epoch, self._generation)
+                node.actor.finish.remote(self._epoch, self._round)
         lengths = {result.length for result in plan.results.values()}
         self._share = 1.0 if len(lengths) == 1 else 0.5
 
@@ -138,8 +139,8 @@ class RayEngine:
         more = plan.waiting > 0 or plan.min_steps is not None
         low = fair // 4 if more and len(node.items) > fair // 4 else 0
         patience = max(PATIENCE, 0.02 * len(self._nodes))
-        order = Order(self._epoch, self._generation, np.array(items, dtype=np.int64), low, patience)
-        node.call, node.generation = node.actor.feed.remote(order, [self._job]), self._generation
+        order = Order(self._epoch, self._round, np.array(items, dtype=np.int64), low, patience)
+        node.call = node.actor.feed.remote(order, [self._job])
 
     def _late_items(self, node: Node, plan: Plan) -> list[int]:
         """Some of the items that other nodes hold, once the generation has taken noticeably longer than this node."""
@@ -186,7 +187,7 @@ class RayEngine:
         if answer.unfit is not None:
             self._roster.refuse(node, answer.unfit)
             self._lost(node, plan, None)
-        elif answer.generation != self._generation:
+        elif answer.round != self._round:  # late: its round is over
             plan.dropped_steps += int(answer.results.lengths.sum())
         elif answer.failure is not None:
             raise RunError(answer.failure)

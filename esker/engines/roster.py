@@ -49,7 +49,6 @@ class Node:
     said_pending: bool = False
     pid: int = 0
     call: Any = None  # the call under way
-    generation: int | None = None  # of the call under way
     items: set[int] = field(default_factory=set)
 
 

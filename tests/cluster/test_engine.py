@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from conftest import during
 
 from esker.assemble import build_task, describe
 from esker.config import ESConfig
@@ -56,16 +55,6 @@ def ray_engine(task: Episodes, **options: Any) -> Iterator[RayEngine]:
         yield engine
     finally:
         engine.close()
-
-
-def during(action: Callable[[], None], after: float) -> threading.Thread:
-    def act() -> None:
-        time.sleep(after)
-        action()
-
-    thread = threading.Thread(target=act)
-    thread.start()
-    return thread
 
 
 def workers_of(engine: RayEngine) -> list[int]:
