@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
@@ -21,15 +23,16 @@ from esker.configure import build, read_values, to_toml
 from esker.engines.engine import Engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
-from esker.logs.console import Quiet
+from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
-from esker.runs.checkpoints import Snapshot
-from esker.runs.folder import RunFolder, default_path
-from esker.tasks.environments import Env, Environment, resolve, with_factory
+from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
+from esker.runs.folder import RunFolder, default_path, is_checkpoint
+from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.tasks.task import Job
+from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
 
@@ -116,12 +119,16 @@ def configure(
         notices.append(f"preset {chosen.name}: {chosen.about}")
     file, translated = translate(given, base.get("sigma"))
     named = {"env": environment.name, "algo": algo}
+    asked = {**file, **options}
+    if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
+        raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     result = build(ALGORITHMS[algo], base, file, options, named)
     environment = replace(
         environment,
         kwargs=dict(result.env_kwargs),
         wrappers=result.wrapper,
         max_episode_steps=result.max_episode_steps,
+        time_aware=result.time_aware,
     )
     return result, environment, notices + translated
 
@@ -148,18 +155,21 @@ def train(
     answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
-    observer = observer or Quiet()
+    observer = observer or observer_for(Console(), resolved.quiet)
     notices += connect_engine(resolved)
-    probe = environment.make()
-    about = describe(probe)
+    with tried(environment, resolved.step_timeout) as probe:
+        about = describe(probe)
+        if not resolved.fresh_environments and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
     task = build_task(resolved, environment, about)
     state, table = build_state(resolved, task)
+    if resolved.init_from is not None:
+        notices.append(warm_start(state, resolved.init_from))
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    probe.close()
     if on_generation is None and _has_coordinator(resolved):
         return _watch(folder, environment, observer, notices)
     return _follow(folder, state, task, table, observer, notices, on_generation)
@@ -178,7 +188,6 @@ def resume(
     `env` is needed only where the run was started with a callable that no worker can import.
     """
     folder = RunFolder.open(Path(run_dir))
-    observer = observer or Quiet()
     for name in changes:
         if name not in RESUMABLE:
             raise UsageError(
@@ -186,11 +195,11 @@ def resume(
             )
     folder.lock()
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
     notices = connect_engine(config)
-    probe = environment.make()
-    notices += check_fingerprint(folder, probe, config.inexact)
-    probe.close()
+    with tried(environment, config.step_timeout) as probe:
+        notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
         folder.config_file.write_text(to_toml(config))
     if on_generation is None and _has_coordinator(config):
@@ -211,6 +220,7 @@ def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) 
         "kwargs": dict(config.env_kwargs),
         "wrappers": config.wrapper,
         "max_episode_steps": config.max_episode_steps,
+        "time_aware": config.time_aware,
     }
     if factory is not None:
         return with_factory(factory, **options)
@@ -321,9 +331,39 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
+
+    config: ESConfig
+    about: dict[str, Any]
+    snapshot: Snapshot
+    notices: list[str]
+
+
+def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
+    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError."""
+    path = Path(path)
+    if not is_checkpoint(path):
+        folder = RunFolder.open(path)
+        return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
+    try:
+        snapshot = checkpoints.read(path)
+    except DamagedCheckpoint as error:
+        raise UsageError(f"checkpoint {error}; the run it came from can recompute it from its facts") from error
+    if str(checkpoint) not in ("best", "latest", str(snapshot.generation)):
+        raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
+    home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
+    if not home.config_file.is_file():
+        raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+    return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
+
+
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
     committed = sum(1 for _ in folder.facts())
+    if not committed and not checkpoints.generations(folder.checkpoints):
+        raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
     if checkpoint in ("best", "latest"):
         generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
         generation = committed if generation is None else generation
@@ -348,9 +388,12 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
 
 def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
     """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
-    folder = RunFolder.open(Path(run_dir))
-    config, about = folder.config(ALGORITHMS), folder.about()
-    snapshot, _ = find_snapshot(folder, checkpoint)
+    return policy_of(open_trained(run_dir, checkpoint))
+
+
+def policy_of(trained: Trained) -> Policy:
+    """The policy that acts with a snapshot."""
+    config, about, snapshot = trained.config, trained.about, trained.snapshot
     task = build_task(config, Environment(config.env), about)
     normalizer = _normalizer(snapshot) if config.normalize_observations else None
     space = spaces.from_json(about["observation_space"])
@@ -369,12 +412,11 @@ def evaluate(
     """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
     if episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
-    folder = RunFolder.open(Path(run_dir))
-    config = folder.config(ALGORITHMS)
-    snapshot, notices = find_snapshot(folder, checkpoint)
+    trained = open_trained(run_dir, checkpoint)
+    config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, folder.about()),
+        build_task(config, environment, trained.about),
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
@@ -388,7 +430,7 @@ def evaluate(
     with open_engine(task, workers) as engine:
         engine.evaluate(Job(0, snapshot.arrays["center"], config.sigma, normalizer), plan)
     results = plan.of_center()
-    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), notices
+    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
 
 
 def _normalizer(snapshot: Snapshot) -> Any:

@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from esker.address import UINT64, Purpose, episode_seed, generator, key
+from esker.lowrank import LowRankNoise
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.network import Network
@@ -45,8 +46,11 @@ class Episodes:
     statistics_share: float = 1.0
     action_noise: float = 0.0
     sign_fitness: bool = False
+    reward_scale: float = 1.0
+    survival_bonus: float = 0.0
     fresh_environments: bool = False
     center_purpose: Purpose = Purpose.CENTER_EPISODE
+    rank: int | None = None
     slots: int = 32
 
     def address(self, item: int) -> tuple[int | None, int]:
@@ -79,6 +83,8 @@ class Episodes:
 
     def noise(self, table: NoiseTable | None) -> Noise:
         """The directions that members explore."""
+        if self.rank is not None:
+            return LowRankNoise(self.seed, tuple(self.network.shapes.values()), self.rank)
         if table is None:
             return CounterNoise(self.seed, self.network.dimension)
         return TableNoise(table, self.seed, self.network.dimension)
@@ -137,7 +143,7 @@ class Slots:
         """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
         observations, totals, items, board = self.observations, self.totals, self.items, self.board
-        shape, signed = self.observations.shape[1:], self.task.sign_fitness
+        shape, signed, bonus = self.observations.shape[1:], self.task.sign_fitness, self.task.survival_bonus
         ended: list[tuple[int, str | None, str]] = []
         reward: Any
         self.tick += 1
@@ -156,7 +162,7 @@ class Slots:
                 ended.append((row, _describe(error), traceback.format_exc()))
                 continue
             if signed:
-                self.signs[row] += (reward > 0) - (reward < 0)
+                self.signs[row] += (reward > bonus) - (reward < bonus)
             if terminated or truncated:
                 ended.append((row, None, ""))
         cap = self.job.episode_cap
@@ -245,8 +251,13 @@ class Slots:
         statistics = None
         if self.task.counts_observations(self.job.generation, item):
             statistics = self.sums[row].copy(), self.squares[row].copy()
-        fitness = float(self.signs[row]) if self.task.sign_fitness else total
-        return Result(item, fitness, total, length, statistics)
+        return Result(item, self._fitness(row, total, length), total, length, statistics)
+
+    def _fitness(self, row: int, total: float, length: int) -> float:
+        """What the strategy is told of an episode."""
+        if self.task.sign_fitness:
+            return float(self.signs[row])
+        return self.task.reward_scale * (total - self.task.survival_bonus * length)
 
     def _move(self, last: int, row: int) -> None:
         """Close the gap at `row` with the last busy row; the two environments change places."""

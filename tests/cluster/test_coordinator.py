@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMALL, Training, bits, undisturbed, wait_for
+from cluster_helpers import SMALL, Training, bits, undisturbed, wait_for
 
 import esker
 from esker.errors import RunError, UsageError
 
-SLOW = "worlds:make_slow"
+SLOW = "cluster_worlds:make_slow"
 
 
 def test_a_coordinator_killed_with_its_run_folder_goes_on_from_another_nodes_copy(two_nodes: Any, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_an_exception_in_one_environment_is_the_users_and_the_run_is_resumable(t
 
     seed = episode_seed(0, Purpose.EPISODE, 2, 3, 0)  # generation 2, pair 3
     options = {"generations": 4, "env_kwargs": {"seed": seed}}
-    training = Training(tmp_path / "faulty", "worlds:make_faulty", **options)
+    training = Training(tmp_path / "faulty", "cluster_worlds:make_faulty", **options)
     with pytest.raises(RunError) as caught:
         training.finish()
     message = str(caught.value)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from conftest import during
+from cluster_helpers import during
 
 from esker.assemble import build_task, describe
 from esker.config import ESConfig
@@ -86,8 +86,8 @@ def test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum(two_nod
 
 
 def test_a_worker_and_then_a_node_engine_killed_in_mid_episode_change_no_bit(two_nodes: Any) -> None:
-    task = make_task("worlds:make_slow")
-    expected = evaluated(InlineEngine(make_task("worlds:make_slow", pause=0.0), None), task)
+    task = make_task("cluster_worlds:make_slow")
+    expected = evaluated(InlineEngine(make_task("cluster_worlds:make_slow", pause=0.0), None), task)
     said: list[str] = []
     with ray_engine(task, note=said.append) as engine:
         evaluated(engine, task)
