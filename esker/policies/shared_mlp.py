@@ -29,9 +29,7 @@ class SharedMLPRows:
         self.factors: Batch = np.zeros((rows, noise.factor_count), dtype=np.float32)
         self.scales: Batch = np.zeros((rows, 1), dtype=np.float32)
         self._activation = ACTIVATIONS[network.activation]
-        self._padded = [
-            np.zeros((-(-rows // BLOCK) * BLOCK, fan_in), dtype=np.float32) for fan_in in network.sizes[:-1]
-        ]
+        self._padded = [np.zeros((-(-rows // BLOCK) * BLOCK, fan_in), dtype=np.float32) for fan_in in network.sizes[:-1]]
         self._shared = _product if _place_does_not_matter(network) else _row_by_row
 
     def set_center(self, center: Row) -> None:
