@@ -12,7 +12,7 @@ from typing import Any
 
 from esker import presets
 from esker.address import Purpose
-from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
+from esker.algorithms.loop import Observer, Outcome, Returns, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
 from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
 from esker.compatibility import translate
@@ -20,17 +20,19 @@ from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
+from esker.logs.backends import with_backends
 from esker.logs.console import Quiet
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
 from esker.runs.checkpoints import Snapshot
-from esker.runs.folder import RunFolder, default_path
+from esker.runs.folder import Checkpoint, RunFolder, default_path
 from esker.tasks.environments import Env, Environment, resolve, with_factory
 from esker.tasks.task import Job
 
 EnvironmentLike = str | Callable[..., Env]
+Stop = bool | str | None  # what a callback answers: True, or a text that says why, stops the run
 
 
 class Interrupted(KeyboardInterrupt):
@@ -91,9 +93,23 @@ class Run:
         returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
         return max(returns, default=None)
 
+    @property
+    def status(self) -> str:
+        """running, finished, interrupted, failed or crashed; with the reason where there is one."""
+        return self.folder.status()
+
     def policy(self, checkpoint: str | int = "best") -> Policy:
         """The policy of a checkpoint: "best", "latest" or a generation."""
         return load(self.path, checkpoint)
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What a caller of `train` or `resume` wants to be told."""
+
+    on_generation: Callable[[Row], Stop] | None = None
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None
+    on_stop: Callable[[Run], None] | None = None
 
 
 def configure(
@@ -138,13 +154,16 @@ def train(
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **options: Any,
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
 
-    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal and may
-    answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
+    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal,
+    `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
+    run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or Quiet()
@@ -158,7 +177,8 @@ def train(
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
     probe.close()
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    return _follow(folder, state, task, table, observer, notices, callbacks)
 
 
 def resume(
@@ -166,7 +186,9 @@ def resume(
     *,
     env: Callable[..., Env] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **changes: Any,
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
@@ -191,7 +213,8 @@ def resume(
     notices += catch_up(folder, state)
     if changes:
         folder.config_file.write_text(to_toml(config))
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    return _follow(folder, state, task, table, observer, notices, callbacks)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -219,20 +242,30 @@ def _follow(
     table: Any,
     observer: Observer,
     notices: list[str],
-    on_generation: Callable[[Row], bool | None] | None,
+    callbacks: Callbacks,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
     config: ESConfig = state.config
+    observer = with_backends(observer, config.log)
+    wishes: list[Stop] = []
 
-    def seen(row: Row) -> bool:
-        observer.generation(row)
-        return bool(on_generation and on_generation(row))
+    def saved(checkpoint: Checkpoint) -> None:
+        if callbacks.on_checkpoint:
+            wishes.append(callbacks.on_checkpoint(checkpoint))
 
+    def seen(row: Row, returns: Returns | None = None) -> str | None:
+        observer.generation(row, returns)
+        if callbacks.on_generation:
+            wishes.append(callbacks.on_generation(row))
+        stops = [wish for wish in wishes if wish]
+        return None if not stops else stops[0] if isinstance(stops[0], str) else "stopped by a callback"
+
+    folder.on_checkpoint = saved
     observer.begin(config, folder, folder.rows())
     for text in notices:
         observer.note(text)
     folder.write_status("running")
-    status = "failed"
+    status, outcome = "failed", None
     try:
         with _terminate_as_interrupt(), open_engine(task, config.workers, table, config.step_timeout) as engine:
             outcome = train_loop(folder, state, engine, seen)
@@ -245,15 +278,26 @@ def _follow(
     except RunError as error:
         raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
     finally:
-        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
-            folder.checkpoint(state.snapshot(), latest=True)
-            folder.prune(config.keep)
-            folder.write_status(status)
-        folder.unlock()
-        if table is not None:
-            table.close()
-        observer.end(status)
+        try:
+            _leave(folder, state, status)
+        finally:
+            if table is not None:
+                table.close()
+            observer.end(status)
+        if callbacks.on_stop:
+            callbacks.on_stop(Run(folder.path, outcome))
     return Run(folder.path, outcome)
+
+
+def _leave(folder: RunFolder, state: Any, status: str) -> None:
+    """Save and unlock, whatever goes wrong on the way."""
+    try:
+        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
+            folder.write_status(status)
+            folder.checkpoint(state.snapshot(), latest=True)
+            folder.prune(state.config.keep)
+    finally:
+        folder.unlock()
 
 
 @contextlib.contextmanager

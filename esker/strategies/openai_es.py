@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
 from esker.population import Population, by_direction
-from esker.shaping import SHAPINGS, shape
+from esker.shaping import SHAPINGS, entropy, shape
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -31,6 +31,7 @@ class Update:
     center_norm: float
     sigma: float
     lr: float
+    weight_entropy: float
 
 
 class OpenAIES:
@@ -92,9 +93,9 @@ class OpenAIES:
         weights = by_direction(shape(self.shaping, values), self.antithetic)
         gradient = self.noise.weighted_sum(self.generation, weights)
         gradient /= np.float32(len(values) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
-        return self._step(gradient)
+        return self._step(gradient, entropy(weights))
 
-    def _step(self, gradient: np.ndarray) -> Update:
+    def _step(self, gradient: np.ndarray, weight_entropy: float) -> Update:
         before = self.center.clone()
         self._center.grad = torch.from_numpy(-gradient)
         self._optimizer.param_groups[0]["lr"] = self.lr
@@ -106,6 +107,7 @@ class OpenAIES:
             float(torch.linalg.vector_norm(self.center)),
             self.sigma,
             self.lr,
+            weight_entropy,
         )
         self.generation += 1
         self.lr *= self.lr_decay
