@@ -147,6 +147,8 @@ def _object(read: typing.Callable[[], Any], what: str) -> dict[str, Any]:
         raise UsageError(f"{what} cannot be read: {error}".replace("\n", " ")) from error
     if not isinstance(values, dict):
         raise UsageError(f"{what} is a {type(values).__name__}; expected an object of option names and values")
+    if isinstance(values.get("options"), dict):  # a preset file
+        return dict(values["options"])
     return values
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ASCENDING = ("path", "env", "algo", "seed", "status", "age")
 DESCENDING = ("best", "generation", "env_steps")
+WIDE = 200  # characters for files and pipes, which have no width of their own
 STYLES = {"running": "green", "interrupted": "yellow", "crashed": "red", "failed": "red", "damaged": "red"}
 
 
@@ -40,7 +41,10 @@ def run(namespace: Namespace) -> int:
     elif not found:
         console().print(f"no runs under {namespace.folder}; `esker train ENV` makes one", highlight=False)
     else:
-        console().print(_table(found, Path(namespace.folder)))
+        output = console()
+        if not output.is_terminal:
+            output.width = WIDE
+        output.print(_table(found, Path(namespace.folder)))
     return 0
 
 
