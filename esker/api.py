@@ -10,26 +10,39 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Returns, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
+from esker.assemble import (
+    build_state,
+    build_task,
+    check_fingerprint,
+    describe,
+    environment_options,
+    network_notices,
+    open_engine,
+)
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
 from esker.logs.backends import with_backends
-from esker.logs.console import Quiet
+from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
-from esker.runs.checkpoints import Snapshot
-from esker.runs.folder import Checkpoint, RunFolder, default_path
-from esker.tasks.environments import Env, Environment, resolve, with_factory
+from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
+from esker.runs.folder import Checkpoint, RunFolder, default_path, is_checkpoint
+from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
+from esker.tasks.pooled import choose_vectorizer
+from esker.tasks.reference import collect_reference
 from esker.tasks.task import Job
+from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
 Stop = bool | str | None  # what a callback answers: True, or a text that says why, stops the run
@@ -131,13 +144,11 @@ def configure(
         notices.append(f"preset {chosen.name}: {chosen.about}")
     file, translated = translate(given, base.get("sigma"))
     named = {"env": environment.name, "algo": algo}
+    asked = {**file, **options}
+    if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
+        raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     result = build(ALGORITHMS[algo], base, file, options, named)
-    environment = replace(
-        environment,
-        kwargs=dict(result.env_kwargs),
-        wrappers=result.wrapper,
-        max_episode_steps=result.max_episode_steps,
-    )
+    environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
 
 
@@ -166,19 +177,26 @@ def train(
     run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
-    observer = observer or Quiet()
-    probe = environment.make()
-    about = describe(probe)
-    task = build_task(resolved, environment, about)
+    observer = observer or observer_for(Console(), resolved.quiet)
+    with tried(environment, resolved.step_timeout) as probe:
+        about = describe(probe)
+        resolved, said = choose_vectorizer(resolved, environment, probe)
+        if not resolved.fresh_environments and resolved.vectorizer == "gymnasium" and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
+        task = build_task(resolved, environment, about)
+        if getattr(task.network, "normalized", False):
+            task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
+    notices += said + network_notices(task)
     state, table = build_state(resolved, task)
+    if resolved.init_from is not None:
+        notices.append(warm_start(state, resolved.init_from))
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    probe.close()
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
-    return _follow(folder, state, task, table, observer, notices, callbacks)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def resume(
@@ -196,7 +214,6 @@ def resume(
     `env` is needed only where the run was started with a callable that no worker can import.
     """
     folder = RunFolder.open(Path(run_dir))
-    observer = observer or Quiet()
     for name in changes:
         if name not in RESUMABLE:
             raise UsageError(
@@ -204,17 +221,17 @@ def resume(
             )
     folder.lock()
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    probe = environment.make()
-    notices = check_fingerprint(folder, probe, config.inexact)
-    probe.close()
+    with tried(environment, config.step_timeout) as probe:
+        notices = check_fingerprint(folder, probe, config.inexact)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)
     if changes:
         folder.config_file.write_text(to_toml(config))
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
-    return _follow(folder, state, task, table, observer, notices, callbacks)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -223,11 +240,7 @@ def _known(config: Any) -> dict[str, Any]:
 
 def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
-    options: dict[str, Any] = {
-        "kwargs": dict(config.env_kwargs),
-        "wrappers": config.wrapper,
-        "max_episode_steps": config.max_episode_steps,
-    }
+    options = environment_options(config)
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
@@ -247,18 +260,21 @@ def _follow(
     """Run the loop and leave the folder in order, however it ends."""
     config: ESConfig = state.config
     observer = with_backends(observer, config.log)
-    wishes: list[Stop] = []
+    wishes: list[str] = []
+
+    def wish(answer: Stop) -> None:
+        if answer:
+            wishes.append(answer if isinstance(answer, str) else "stopped by a callback")
 
     def saved(checkpoint: Checkpoint) -> None:
         if callbacks.on_checkpoint:
-            wishes.append(callbacks.on_checkpoint(checkpoint))
+            wish(callbacks.on_checkpoint(checkpoint))
 
     def seen(row: Row, returns: Returns | None = None) -> str | None:
         observer.generation(row, returns)
         if callbacks.on_generation:
-            wishes.append(callbacks.on_generation(row))
-        stops = [wish for wish in wishes if wish]
-        return None if not stops else stops[0] if isinstance(stops[0], str) else "stopped by a callback"
+            wish(callbacks.on_generation(row))
+        return wishes[0] if wishes else None
 
     folder.on_checkpoint = saved
     observer.begin(config, folder, folder.rows())
@@ -318,9 +334,39 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
+
+    config: ESConfig
+    about: dict[str, Any]
+    snapshot: Snapshot
+    notices: list[str]
+
+
+def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
+    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError."""
+    path = Path(path)
+    if not is_checkpoint(path):
+        folder = RunFolder.open(path)
+        return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
+    try:
+        snapshot = checkpoints.read(path)
+    except DamagedCheckpoint as error:
+        raise UsageError(f"checkpoint {error}; the run it came from can recompute it from its facts") from error
+    if str(checkpoint) not in ("best", "latest", str(snapshot.generation)):
+        raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
+    home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
+    if not home.config_file.is_file():
+        raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+    return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
+
+
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
     committed = sum(1 for _ in folder.facts())
+    if not committed and not checkpoints.generations(folder.checkpoints):
+        raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
     if checkpoint in ("best", "latest"):
         generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
         generation = committed if generation is None else generation
@@ -345,11 +391,14 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
 
 def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
     """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
-    folder = RunFolder.open(Path(run_dir))
-    config, about = folder.config(ALGORITHMS), folder.about()
-    snapshot, _ = find_snapshot(folder, checkpoint)
-    task = build_task(config, Environment(config.env), about)
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    return policy_of(open_trained(run_dir, checkpoint))
+
+
+def policy_of(trained: Trained) -> Policy:
+    """The policy that acts with a snapshot."""
+    config, about, snapshot = trained.config, trained.about, trained.snapshot
+    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
+    normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
 
@@ -366,17 +415,17 @@ def evaluate(
     """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
     if episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
-    folder = RunFolder.open(Path(run_dir))
-    config = folder.config(ALGORITHMS)
-    snapshot, notices = find_snapshot(folder, checkpoint)
+    trained = open_trained(run_dir, checkpoint)
+    config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, folder.about()),
+        build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
+        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
     )
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    normalizer = _normalizer(snapshot) if task.normalize else None
 
     def refuse(result: Any) -> None:
         raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())
@@ -385,7 +434,7 @@ def evaluate(
     with open_engine(task, workers) as engine:
         engine.evaluate(Job(0, snapshot.arrays["center"], config.sigma, normalizer), plan)
     results = plan.of_center()
-    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), notices
+    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
 
 
 def _normalizer(snapshot: Snapshot) -> Any:

@@ -57,18 +57,51 @@ class EnvironmentOptions:
     cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
     cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
     cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    vectorizer: Literal["gymnasium", "envpool", "auto"] = option(
+        "gymnasium", "who steps a worker's environments: Gymnasium (exact), EnvPool (inexact), or EnvPool where it can"
+    )
+    time_aware: bool = option(False, "add the share of the episode that is over to the observation")
+    reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
+    survival_bonus: float | None = option(
+        None, "reward per step for staying alive, left out of fitness (ARS); returns are reported with it"
+    )
     fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
     on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails stops the run, or ranks last")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtariOptions:
+    """Atari"""
+
+    frame_skip: int = option(4, "frames that each action lasts", low=1)
+    frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
+    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
+    noop_max: int = option(30, "an episode begins with 1 to so many frames of doing nothing", low=0)
+    sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
+    max_frames: int = option(108_000, "end an episode after so many frames", low=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions:
     """Policy"""
 
-    hidden: tuple[int, ...] = option((64, 64), "sizes of the hidden layers, as 64,64; 'none' for a linear policy", low=1)
+    network: str = option("mlp", "mlp, linear, gru, lstm, nature-cnn, conv-lstm, or module:Class for a torch module")
+    hidden: tuple[int, ...] = option(
+        (64, 64), "sizes of the hidden layers, as 64,64; of gru and lstm the last is the cell", low=1
+    )
+    channels: int = option(32, "channels of every convolution (conv-lstm)", low=1)
+    lstm_size: int = option(256, "size of the LSTM (conv-lstm)", low=1)
+    reference_frames: int = option(
+        32, "frames of random play whose statistics normalise every layer (nature-cnn; OpenAI: 128)", low=2
+    )
     activation: Activation = option("tanh", "activation between layers")
-    initializer: Initializer = option("xavier", "initial weights: Xavier uniform, or OpenAI's normalised columns")
-    normalize_observations: bool = option(True, "scale observations by their running mean and deviation")
+    initializer: Initializer = option(
+        "xavier", "initial weights: Xavier uniform, OpenAI's normalised columns, or zero (linear)"
+    )
+    init_from: str | None = option(
+        None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
+    )
+    normalize_observations: bool = option(True, "scale vectors by their running mean and deviation (images: by 1/255)")
     statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
     action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
     bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
@@ -88,12 +121,19 @@ class StrategyOptions:
     lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0, high=1)
     sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0, high=1)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
+    top_directions: int | None = option(
+        None, "let only so many of the best directions, by the better of their members, move the centre (ARS)", low=1
+    )
+    sigma_adaptation: float | None = option(
+        None, "adapt sigma by the centre's rank at this rate: grow when many members beat it, shrink when few do", above=0
+    )
     antithetic: bool = option(True, "sample members in mirrored pairs")
     common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
     episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
     min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
     center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
-    noise: NoiseKind = option("table", "perturbations from a shared table, or drawn by counter without one")
+    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
 
 
@@ -143,7 +183,16 @@ class LogOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, EngineOptions, LogOptions, RunOptions):
+class ESConfig(
+    StrategyOptions,
+    PolicyOptions,
+    EnvironmentOptions,
+    AtariOptions,
+    StopOptions,
+    EngineOptions,
+    LogOptions,
+    RunOptions,
+):
     """Everything that decides an `es` run."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
@@ -158,12 +207,56 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
             )
         if (self.goal is None) != (self.patience is None):
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
-            raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
+            raise UsageError(
+                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
+            )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        if self.noise != "low-rank" and self.rank != 1:
+            raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
         self.check_logs()
+        self._check_network()
+        self._check_fitness()
+
+    def _check_network(self) -> None:
+        if self.initializer == "zero" and self.network != "linear":
+            raise UsageError(
+                f"initializer zero is for --network linear, and this is {self.network}; use --initializer xavier"
+            )
+        for name, networks in NETWORK_OPTIONS.items():
+            if self.network not in networks and getattr(self, name) != _default(name):
+                raise UsageError(f"{name} is for --network {' or '.join(networks)}, and this is {self.network}")
+        if self.vectorizer == "envpool" and self.fresh_environments:
+            raise UsageError("fresh_environments is for exact runs, which EnvPool's are not; use --vectorizer gymnasium")
+        given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
+        if given and not self.env.startswith("ALE/"):
+            raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
+
+    def _check_fitness(self) -> None:
+        directions = self.population // 2 if self.antithetic else self.population
+        if self.top_directions is not None and self.top_directions > directions:
+            raise UsageError(f"top_directions is {self.top_directions}; a population of {self.population} has {directions}")
+        if self.reward_scale != 1.0 and self.shaping != "raw":
+            raise UsageError(
+                f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
+            )
+
+
+# Options that only some networks have.
+NETWORK_OPTIONS = {
+    "hidden": ("mlp", "gru", "lstm"),
+    "activation": ("mlp", "gru", "lstm"),
+    "initializer": ("mlp", "linear", "gru", "lstm", "nature-cnn", "conv-lstm"),
+    "channels": ("conv-lstm",),
+    "lstm_size": ("conv-lstm",),
+    "reference_frames": ("nature-cnn",),
+}
+
+
+def _default(name: str) -> Any:
+    return next(f.default for f in fields(PolicyOptions) if f.name == name)
 
 
 ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from esker.algorithms.es import EvolutionStrategy
 from esker.config import DEFAULT_GENERATIONS, ESConfig
 from esker.engines.engine import Engine
+from esker.errors import RunError
+from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
 
@@ -79,8 +81,7 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
     said = folder.mend()
     committed, rows = sum(1 for _ in folder.facts()), len(folder.rows())
     snapshot, damaged = folder.newest(min(committed, rows))
-    if snapshot is not None:
-        state.restore(snapshot)
+    _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
         apply(folder, state, facts, write_row=state.generation >= rows)
     return said + damaged
@@ -89,13 +90,20 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
 def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list[str]:
     """Bring a state to any generation that was ever committed, without writing anything."""
     snapshot, damaged = folder.newest(generation)
-    if snapshot is not None:
-        state.restore(snapshot)
+    _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
         if state.generation >= generation:
             break
         state.advance(facts)
     return damaged
+
+
+def _begin(folder: RunFolder, state: EvolutionStrategy, snapshot: Snapshot | None) -> None:
+    """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
+    if snapshot is not None:
+        state.restore(snapshot)
+    elif state.config.init_from is not None or getattr(state.task.network, "normalized", False):
+        raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
 def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:

@@ -1,0 +1,35 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+FOR_USERS := $(VENV)/.user
+FOR_DEVELOPERS := $(VENV)/.dev
+
+.PHONY: demo test lint bench clean
+
+$(FOR_USERS): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[mujoco,box2d]'
+	touch $@
+
+$(FOR_DEVELOPERS): $(FOR_USERS)
+	$(PIP) -e '.[dev]'
+	touch $@
+
+demo: $(FOR_USERS) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
+	@$(BIN)/python examples/demo.py
+
+lint: $(FOR_DEVELOPERS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(FOR_DEVELOPERS) lint
+	$(BIN)/python -m pytest
+
+bench: $(FOR_DEVELOPERS)
+	$(BIN)/esker bench
+
+clean:
+	rm -rf $(VENV) build *.egg-info
