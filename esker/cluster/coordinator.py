@@ -160,7 +160,7 @@ class Coordinator:
             self._config, self._rows = config, list(rows)
             self._changed.notify_all()
 
-    def generation(self, row: Row) -> None:
+    def generation(self, row: Row, returns: Any = None) -> None:
         """A generation was committed."""
         with self._changed:
             self._rows.append(row)
@@ -214,13 +214,13 @@ class Coordinator:
 
         def engine() -> Any:
             options = {"run": request.name, "epoch": epoch}
-            self._engine = ray_engine(config, task, folder.about()["fingerprint"], self.note, **options)
+            self._engine = ray_engine(config, state.task, folder.about()["fingerprint"], self.note, **options)
             folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id())
             if self._stopping:
                 self._engine.interrupt()
             return self._engine
 
-        run = api._follow(folder, state, task, table, self, notices, None, engine)
+        run = api._follow(folder, state, state.task, table, self, notices, api.Callbacks(), engine)
         return run.outcome.reason if run.outcome else "finished"
 
     def _was_ended(self, folder: RunFolder) -> bool:
