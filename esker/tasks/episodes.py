@@ -16,10 +16,13 @@ import numpy as np
 
 from esker.address import UINT64, Purpose, episode_seed, generator, key
 from esker.blas import one_thread
+from esker.lowrank import LowRankNoise
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.layered import Layered
-from esker.policies.network import Network
+from esker.policies.mlp import MLP
+from esker.policies.network import Network, Rows
+from esker.policies.shared_mlp import SharedMLPRows
 from esker.population import Population, direction_of
 from esker.tasks.environments import Env, Environment, silence
 from esker.tasks.task import Board, Give, Job, Result, Take
@@ -51,6 +54,7 @@ class Episodes:
     survival_bonus: float = 0.0
     fresh_environments: bool = False
     center_purpose: Purpose = Purpose.CENTER_EPISODE
+    rank: int | None = None
     slots: int = 32
     vectorizer: str = "gymnasium"
 
@@ -100,6 +104,8 @@ class Episodes:
 
     def noise(self, table: NoiseTable | None) -> Noise:
         """The directions that members explore."""
+        if self.rank is not None:
+            return LowRankNoise(self.seed, tuple(self.network.shapes.values()), self.rank)
         if table is None:
             return CounterNoise(self.seed, self.network.dimension)
         return TableNoise(table, self.seed, self.network.dimension)
@@ -121,7 +127,11 @@ class Slots:
         self.noise = noise
         self.board = board
         self.tick = 0
-        self.rows = task.network.open(task.slots)
+        self.rows: Rows | SharedMLPRows
+        if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
+            self.rows = SharedMLPRows(task.network, noise, task.slots)
+        else:
+            self.rows = task.network.open(task.slots)
         self.images = task.images
         kind = np.uint8 if self.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
@@ -142,6 +152,8 @@ class Slots:
     def _evaluate(self, job: Job, take: Take, give: Give) -> int:
         self.job = job
         self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
+        if isinstance(self.rows, SharedMLPRows):
+            self.rows.set_center(job.center)
         busy = 0
         while True:
             items = take(self.task.slots - busy, busy)
@@ -243,10 +255,7 @@ class Slots:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
         except Exception as error:
             return Result(item, math.nan, math.nan, 0, None, _describe(error), traceback.format_exc())
-        if member is None:
-            self.rows.parameters[row] = self.job.center
-        else:
-            self.population.write(member, self.rows.parameters[row])
+        self._load(row, member)
         self.rows.start(row)
         self.observations[row] = observation
         self.sums[row] = self.squares[row] = 0.0
@@ -260,6 +269,16 @@ class Slots:
     def _reset(self, row: int, seed: int) -> Any:
         """Begin an episode in a row's environment; answers its first observation."""
         return self._environment(row).reset(seed=seed)[0]
+
+    def _load(self, row: int, member: int | None) -> None:
+        """Give a row the parameters of a member, or of the centre."""
+        if isinstance(self.rows, SharedMLPRows):
+            direction, sign = direction_of(member or 0, self.task.antithetic)
+            self.rows.load(row, self.job.generation, direction, 0.0 if member is None else sign * self.job.sigma)
+        elif member is None:
+            self.rows.parameters[row] = self.job.center
+        else:
+            self.population.write(member, self.rows.parameters[row])
 
     def _environment(self, row: int) -> Env:
         if row < len(self.envs) and not self.task.fresh_environments:
