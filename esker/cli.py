@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from esker.commands import bench, check, evaluate, plot, presets, render, report, resume, runs, sweep, train
+from esker.commands import bench, check, doctor, evaluate, plot, presets, render, report, resume, runs, sweep, train, upload
 from esker.errors import RunError, UsageError
 from esker.flags import Parser
 
-COMMANDS = (train, resume, evaluate, render, report, plot, runs, sweep, check, presets, bench)
+COMMANDS = (train, resume, evaluate, render, report, plot, runs, sweep, upload, check, doctor, presets, bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
