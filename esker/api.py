@@ -24,10 +24,12 @@ from esker.assemble import (
     environment_options,
     network_notices,
     open_engine,
+    ray_engine,
 )
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
+from esker.engines.engine import Engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
 from esker.logs.backends import with_backends
@@ -124,6 +126,9 @@ class Callbacks:
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None
     on_stop: Callable[[Run], None] | None = None
 
+    def __bool__(self) -> bool:
+        return any((self.on_generation, self.on_checkpoint, self.on_stop))
+
 
 def configure(
     env: EnvironmentLike,
@@ -178,6 +183,7 @@ def train(
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or observer_for(Console(), resolved.quiet)
+    notices += connect_engine(resolved)
     with tried(environment, resolved.step_timeout) as probe:
         about = describe(probe)
         resolved, said = choose_vectorizer(resolved, environment, probe)
@@ -196,6 +202,8 @@ def train(
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(resolved):
+        return _watch(folder, environment, observer, notices)
     return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
@@ -223,14 +231,17 @@ def resume(
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
+    notices = connect_engine(config)
     with tried(environment, config.step_timeout) as probe:
-        notices = check_fingerprint(folder, probe, config.inexact)
-    task = build_task(config, environment, folder.about())
-    state, table = build_state(config, task)
-    notices += catch_up(folder, state)
+        notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
         folder.config_file.write_text(to_toml(config))
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(config):
+        return _watch(folder, environment, observer, notices)
+    task = build_task(config, environment, folder.about())
+    state, table = build_state(config, task)
+    notices += catch_up(folder, state)
     return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
@@ -256,6 +267,7 @@ def _follow(
     observer: Observer,
     notices: list[str],
     callbacks: Callbacks,
+    make_engine: Callable[[], Engine] | None = None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
     config: ESConfig = state.config
@@ -283,7 +295,8 @@ def _follow(
     folder.write_status("running")
     status, outcome = "failed", None
     try:
-        with _terminate_as_interrupt(), open_engine(task, config.workers, table, config.step_timeout) as engine:
+        opened = contextlib.closing(make_engine()) if make_engine else _engine(folder, task, table, config, observer)
+        with _terminate_as_interrupt(), opened as engine:
             outcome = train_loop(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
@@ -303,6 +316,44 @@ def _follow(
         if callbacks.on_stop:
             callbacks.on_stop(Run(folder.path, outcome))
     return Run(folder.path, outcome)
+
+
+def connect_engine(config: ESConfig) -> list[str]:
+    """Join or start the cluster of a Ray engine, before anything is written. Answers notices; raises UsageError."""
+    if config.engine == "local":
+        return []
+    from esker.cluster.connect import connect
+
+    return connect(config)
+
+
+def _has_coordinator(config: ESConfig) -> bool:
+    """A cluster that outlives this process gets a coordinator that does too; a callback keeps the loop in here."""
+    if config.engine == "local":
+        return False
+    from esker.cluster.connect import is_own
+
+    return not is_own()
+
+
+def _watch(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> Run:
+    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+    from esker.cluster.submit import run_on_cluster
+
+    folder.unlock()
+    try:
+        reason = run_on_cluster(folder, environment, observer, notices)
+    except KeyboardInterrupt:
+        raise Interrupted(folder) from None
+    return Run(folder.path, Outcome(reason, reason.startswith("goal reached")))
+
+
+def _engine(
+    folder: RunFolder, task: Any, table: Any, config: ESConfig, observer: Observer
+) -> contextlib.AbstractContextManager[Engine]:
+    if config.engine == "ray":
+        return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note))
+    return open_engine(task, config.workers, table, config.step_timeout)
 
 
 def _leave(folder: RunFolder, state: Any, status: str) -> None:

@@ -6,8 +6,8 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -29,6 +29,9 @@ from esker.shaping import SIGN_SHAPINGS
 from esker.tasks.atari import Atari
 from esker.tasks.environments import Env, Environment
 from esker.tasks.episodes import Episodes
+
+if TYPE_CHECKING:
+    from esker.engines.ray import RayEngine
 
 
 def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -112,6 +115,18 @@ def open_engine(
         yield engine
     finally:
         engine.close()
+
+
+def ray_engine(
+    config: ESConfig, task: Episodes, fingerprint: str | None, note: Callable[[str], None], **options: Any
+) -> RayEngine:
+    """The engine of the cluster that this process is connected to."""
+    from esker.cluster.connect import demand_of
+    from esker.engines.ray import RayEngine
+
+    table = (config.seed, config.table_size) if config.noise == "table" else None
+    options |= {"fingerprint": fingerprint, "inexact": config.inexact, "note": note}
+    return RayEngine(task, demand_of(config), table, config.step_timeout, **options)
 
 
 def available_cores() -> int:

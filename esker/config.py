@@ -154,11 +154,19 @@ class StopOptions:
 class EngineOptions:
     """Engine"""
 
-    workers: int | None = option(None, "worker processes (default: one per core; 0: inside this process)", low=0)
+    engine: Literal["local", "ray"] = option("local", "where members are evaluated: this machine, or a Ray cluster")
+    address: str | None = option(None, "engine ray: the cluster, as HOST:PORT or auto (default: a Ray of its own)")
+    workers: int | None = option(
+        None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
+    )
     slots: int = option(32, "environments that each worker steps side by side", low=1)
     step_timeout: float | None = option(
         None, "seconds that one environment step may take before its worker is replaced", above=0
     )
+    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
+    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
+    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
+    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +220,7 @@ class ESConfig(
             )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        self._check_engine()
         if self.noise != "low-rank" and self.rank != 1:
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
@@ -242,6 +251,17 @@ class ESConfig(
             raise UsageError(
                 f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
             )
+
+    def _check_engine(self) -> None:
+        clustered = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")
+        for name in clustered if self.engine == "local" else ():
+            if getattr(self, name) != getattr(EngineOptions(), name):
+                raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
+        if self.engine == "ray" and self.workers == 0:
+            raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
+        for name, amount in self.resources.items():
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
+                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
 
 
 # Options that only some networks have.

@@ -23,7 +23,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sweep": ("esker sweep", ("optuna",)),
     "plot": ("esker plot", ("matplotlib",)),
     "video": ("esker render", ("av", "PIL")),
-    "onnx": ("esker export to ONNX", ("onnx", "onnxscript", "onnxruntime")),
+    "export": ("esker export to ONNX", ("onnx", "onnxscript", "onnxruntime")),
 }
 # Where a module's distribution has another name.
 DISTRIBUTIONS = {
