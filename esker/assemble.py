@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -28,6 +29,9 @@ from esker.shaping import SIGN_SHAPINGS
 from esker.tasks.atari import Atari
 from esker.tasks.environments import Env, Environment
 from esker.tasks.episodes import Episodes
+
+if TYPE_CHECKING:
+    from esker.engines.ray import RayEngine
 
 
 def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -113,6 +117,18 @@ def open_engine(
         engine.close()
 
 
+def ray_engine(
+    config: ESConfig, task: Episodes, fingerprint: str | None, note: Callable[[str], None], **options: Any
+) -> RayEngine:
+    """The engine of the cluster that this process is connected to."""
+    from esker.cluster.connect import demand_of
+    from esker.engines.ray import RayEngine
+
+    table = (config.seed, config.table_size) if config.noise == "table" else None
+    options |= {"fingerprint": fingerprint, "inexact": config.inexact, "note": note}
+    return RayEngine(task, demand_of(config), table, config.step_timeout, **options)
+
+
 def available_cores() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -129,6 +145,7 @@ def describe(env: Env) -> dict[str, Any]:
         "observation_space": spaces.to_json(raw.observation_space),
         "action_space": spaces.to_json(env.action_space),
         "fingerprint": fingerprint(env),
+        "started": time.time(),
         "versions": {
             "esker": __version__,
             "python": platform.python_version(),

@@ -15,6 +15,7 @@ from esker.policies.heads import ActionMode
 from esker.policies.mlp import Activation, Initializer
 
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
 
 
@@ -153,15 +154,53 @@ class StopOptions:
 class EngineOptions:
     """Engine"""
 
-    workers: int | None = option(None, "worker processes (default: one per core; 0: inside this process)", low=0)
+    engine: Literal["local", "ray"] = option("local", "where members are evaluated: this machine, or a Ray cluster")
+    address: str | None = option(None, "engine ray: the cluster, as HOST:PORT or auto (default: a Ray of its own)")
+    workers: int | None = option(
+        None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
+    )
     slots: int = option(32, "environments that each worker steps side by side", low=1)
     step_timeout: float | None = option(
         None, "seconds that one environment step may take before its worker is replaced", above=0
     )
+    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
+    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
+    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
+    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions, StopOptions, EngineOptions, RunOptions):
+class LogOptions:
+    """Logs"""
+
+    log: tuple[Backend, ...] = option((), "also log to these, as tensorboard,wandb,csv; journal.jsonl is always written")
+    wandb_project: str | None = option(None, "W&B: project (default: esker)")
+    wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
+    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")
+    wandb_entity: str | None = option(None, "W&B: user or team (default: yours)")
+    wandb_group: str | None = option(None, "W&B: group")
+    wandb_id: str | None = option(None, "W&B: id of the run (default: made once, and kept in the run folder)")
+    wandb_mode: Literal["online", "offline"] | None = option(None, "W&B: send, or keep in the run folder for `wandb sync`")
+
+    def check_logs(self) -> None:
+        """Refuse W&B options that nothing would read. Raises UsageError."""
+        given = [f.name for f in fields(LogOptions) if f.name.startswith("wandb_") and getattr(self, f.name)]
+        if given and "wandb" not in self.log:
+            flag = "--" + given[0].replace("_", "-")
+            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or take it away with {flag} none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ESConfig(
+    StrategyOptions,
+    PolicyOptions,
+    EnvironmentOptions,
+    AtariOptions,
+    StopOptions,
+    EngineOptions,
+    LogOptions,
+    RunOptions,
+):
     """Everything that decides an `es` run."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
@@ -181,10 +220,12 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions,
             )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        self._check_engine()
         if self.noise != "low-rank" and self.rank != 1:
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
+        self.check_logs()
         self._check_network()
         self._check_fitness()
 
@@ -211,6 +252,17 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions,
                 f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
             )
 
+    def _check_engine(self) -> None:
+        clustered = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")
+        for name in clustered if self.engine == "local" else ():
+            if getattr(self, name) != getattr(EngineOptions(), name):
+                raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
+        if self.engine == "ray" and self.workers == 0:
+            raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
+        for name, amount in self.resources.items():
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
+                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
+
 
 # Options that only some networks have.
 NETWORK_OPTIONS = {
@@ -230,7 +282,7 @@ def _default(name: str) -> Any:
 ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}
 # What `esker resume` may change: where and how long a run goes on, never what it computes.
 RESUMABLE = frozenset(
-    {f.name for group in (StopOptions, EngineOptions) for f in fields(group)}
+    {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact"}
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import center
+from support import center
 
 import esker
 from esker.config import ESConfig
@@ -73,6 +73,7 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 
 # Options of other kinds, and the test that shows what each does.
 SHOWN_ELSEWHERE = {
+    "engine": "cluster/test_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
     "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",

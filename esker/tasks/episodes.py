@@ -19,7 +19,9 @@ from esker.lowrank import LowRankNoise
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.layered import Layered
-from esker.policies.network import Network
+from esker.policies.mlp import MLP
+from esker.policies.network import Network, Rows
+from esker.policies.shared_mlp import SharedMLPRows
 from esker.population import Population, direction_of
 from esker.tasks.environments import Env, Environment, silence
 from esker.tasks.task import Board, Give, Job, Result, Take
@@ -124,7 +126,11 @@ class Slots:
         self.noise = noise
         self.board = board
         self.tick = 0
-        self.rows = task.network.open(task.slots)
+        self.rows: Rows | SharedMLPRows
+        if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
+            self.rows = SharedMLPRows(task.network, noise, task.slots)
+        else:
+            self.rows = task.network.open(task.slots)
         kind = np.uint8 if task.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
         self.sums = np.zeros((task.slots, task.statistics_size))
@@ -140,6 +146,8 @@ class Slots:
         """Evaluate items until `take` ends it."""
         self.job = job
         self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
+        if isinstance(self.rows, SharedMLPRows):
+            self.rows.set_center(job.center)
         busy = 0
         while True:
             items = take(self.task.slots - busy, busy)
@@ -241,10 +249,7 @@ class Slots:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
         except Exception as error:
             return Result(item, math.nan, math.nan, 0, None, _describe(error), traceback.format_exc())
-        if member is None:
-            self.rows.parameters[row] = self.job.center
-        else:
-            self.population.write(member, self.rows.parameters[row])
+        self._load(row, member)
         self.rows.start(row)
         self.observations[row] = observation
         self.sums[row] = self.squares[row] = 0.0
@@ -258,6 +263,16 @@ class Slots:
     def _reset(self, row: int, seed: int) -> Any:
         """Begin an episode in a row's environment; answers its first observation."""
         return self._environment(row).reset(seed=seed)[0]
+
+    def _load(self, row: int, member: int | None) -> None:
+        """Give a row the parameters of a member, or of the centre."""
+        if isinstance(self.rows, SharedMLPRows):
+            direction, sign = direction_of(member or 0, self.task.antithetic)
+            self.rows.load(row, self.job.generation, direction, 0.0 if member is None else sign * self.job.sigma)
+        elif member is None:
+            self.rows.parameters[row] = self.job.center
+        else:
+            self.population.write(member, self.rows.parameters[row])
 
     def _environment(self, row: int) -> Env:
         if row < len(self.envs) and not self.task.fresh_environments:
