@@ -16,7 +16,16 @@ from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine, ray_engine
+from esker.assemble import (
+    build_state,
+    build_task,
+    check_fingerprint,
+    describe,
+    environment_options,
+    network_notices,
+    open_engine,
+    ray_engine,
+)
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
@@ -31,6 +40,8 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.folder import RunFolder, default_path, is_checkpoint
 from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
+from esker.tasks.pooled import choose_vectorizer
+from esker.tasks.reference import collect_reference
 from esker.tasks.task import Job
 from esker.warm_start import warm_start
 
@@ -123,13 +134,7 @@ def configure(
     if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
         raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     result = build(ALGORITHMS[algo], base, file, options, named)
-    environment = replace(
-        environment,
-        kwargs=dict(result.env_kwargs),
-        wrappers=result.wrapper,
-        max_episode_steps=result.max_episode_steps,
-        time_aware=result.time_aware,
-    )
+    environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
 
 
@@ -159,9 +164,13 @@ def train(
     notices += connect_engine(resolved)
     with tried(environment, resolved.step_timeout) as probe:
         about = describe(probe)
-        if not resolved.fresh_environments and not reset_is_exact(probe):
+        resolved, said = choose_vectorizer(resolved, environment, probe)
+        if not resolved.fresh_environments and resolved.vectorizer == "gymnasium" and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-    task = build_task(resolved, environment, about)
+        task = build_task(resolved, environment, about)
+        if getattr(task.network, "normalized", False):
+            task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
+    notices += said + network_notices(task)
     state, table = build_state(resolved, task)
     if resolved.init_from is not None:
         notices.append(warm_start(state, resolved.init_from))
@@ -172,7 +181,7 @@ def train(
     folder.checkpoint(state.snapshot(), latest=True)
     if on_generation is None and _has_coordinator(resolved):
         return _watch(folder, environment, observer, notices)
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, on_generation)
 
 
 def resume(
@@ -207,7 +216,7 @@ def resume(
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, on_generation)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -216,12 +225,7 @@ def _known(config: Any) -> dict[str, Any]:
 
 def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
-    options: dict[str, Any] = {
-        "kwargs": dict(config.env_kwargs),
-        "wrappers": config.wrapper,
-        "max_episode_steps": config.max_episode_steps,
-        "time_aware": config.time_aware,
-    }
+    options = environment_options(config)
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
@@ -394,8 +398,8 @@ def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
 def policy_of(trained: Trained) -> Policy:
     """The policy that acts with a snapshot."""
     config, about, snapshot = trained.config, trained.about, trained.snapshot
-    task = build_task(config, Environment(config.env), about)
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
+    normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
 
@@ -416,12 +420,13 @@ def evaluate(
     config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, trained.about),
+        build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
+        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
     )
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    normalizer = _normalizer(snapshot) if task.normalize else None
 
     def refuse(result: Any) -> None:
         raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())

@@ -22,8 +22,10 @@ from esker.noise import NoiseTable
 from esker.policies import spaces
 from esker.policies.choose import network_for
 from esker.policies.heads import BoxHead, head_for
+from esker.policies.observations import is_image
 from esker.runs.folder import RunFolder
 from esker.shaping import SIGN_SHAPINGS
+from esker.tasks.atari import Atari
 from esker.tasks.environments import Env, Environment
 from esker.tasks.episodes import Episodes
 
@@ -39,17 +41,17 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
         raise UsageError(
             f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
         )
-    inputs = gym.spaces.flatdim(spaces.from_json(about["observation_space"]))
+    observations = spaces.from_json(about["observation_space"])
     return Episodes(
         environment=environment,
-        network=network_for(config, inputs, head.outputs),
+        network=network_for(config, observations, head.outputs),
         head=head,
         seed=config.seed,
         antithetic=config.antithetic,
         episodes_per_member=config.episodes_per_member,
         center_episodes=config.center_episodes,
         common_seeds=config.common_seeds,
-        normalize=config.normalize_observations,
+        normalize=config.normalize_observations and not is_image(observations),
         statistics_share=min(1.0, config.statistics_episodes / (config.population * config.episodes_per_member)),
         action_noise=config.action_noise,
         sign_fitness=config.shaping in SIGN_SHAPINGS,
@@ -58,7 +60,35 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
         slots=config.slots,
+        vectorizer=config.vectorizer,
     )
+
+
+def environment_options(config: ESConfig) -> dict[str, Any]:
+    """What a configuration says about how its environment is made."""
+    small = config.network == "conv-lstm"
+    atari = Atari(
+        screen_size=config.screen_size or (42 if small else 84),
+        frame_stack=config.frame_stack or (1 if small else 4),
+        frame_skip=config.frame_skip,
+        noop_max=config.noop_max,
+        sticky_actions=config.sticky_actions,
+        max_frames=config.max_frames,
+    )
+    return {
+        "kwargs": dict(config.env_kwargs),
+        "wrappers": config.wrapper,
+        "max_episode_steps": config.max_episode_steps,
+        "time_aware": config.time_aware,
+        "atari": atari,
+    }
+
+
+def network_notices(task: Episodes) -> list[str]:
+    """What is worth knowing about how a network is run."""
+    if getattr(task.network, "batched", True):
+        return []
+    return [f"network {task.network.path} cannot be batched by torch.vmap: its members are run one by one"]  # type: ignore[attr-defined]
 
 
 def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:

@@ -16,7 +16,6 @@ from esker.policies.mlp import Activation, Initializer
 
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
 DEFAULT_GENERATIONS = 500
-DEFAULT_HIDDEN = (64, 64)
 
 
 def option(
@@ -57,6 +56,9 @@ class EnvironmentOptions:
     cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
     cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
     cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    vectorizer: Literal["gymnasium", "envpool", "auto"] = option(
+        "gymnasium", "who steps a worker's environments: Gymnasium (exact), EnvPool (inexact), or EnvPool where it can"
+    )
     time_aware: bool = option(False, "add the share of the episode that is over to the observation")
     reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
     survival_bonus: float | None = option(
@@ -67,12 +69,29 @@ class EnvironmentOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AtariOptions:
+    """Atari"""
+
+    frame_skip: int = option(4, "frames that each action lasts", low=1)
+    frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
+    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
+    noop_max: int = option(30, "an episode begins with 1 to so many frames of doing nothing", low=0)
+    sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
+    max_frames: int = option(108_000, "end an episode after so many frames", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PolicyOptions:
     """Policy"""
 
-    network: str = option("mlp", "network: mlp or linear")
+    network: str = option("mlp", "mlp, linear, gru, lstm, nature-cnn, conv-lstm, or module:Class for a torch module")
     hidden: tuple[int, ...] = option(
-        DEFAULT_HIDDEN, "sizes of the hidden layers, as 64,64; 'none' for a linear policy", low=1
+        (64, 64), "sizes of the hidden layers, as 64,64; of gru and lstm the last is the cell", low=1
+    )
+    channels: int = option(32, "channels of every convolution (conv-lstm)", low=1)
+    lstm_size: int = option(256, "size of the LSTM (conv-lstm)", low=1)
+    reference_frames: int = option(
+        32, "frames of random play whose statistics normalise every layer (nature-cnn; OpenAI: 128)", low=2
     )
     activation: Activation = option("tanh", "activation between layers")
     initializer: Initializer = option(
@@ -81,7 +100,7 @@ class PolicyOptions:
     init_from: str | None = option(
         None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
     )
-    normalize_observations: bool = option(True, "scale observations by their running mean and deviation")
+    normalize_observations: bool = option(True, "scale vectors by their running mean and deviation (images: by 1/255)")
     statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
     action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
     bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
@@ -150,7 +169,7 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, EngineOptions, RunOptions):
+class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions, StopOptions, EngineOptions, RunOptions):
     """Everything that decides an `es` run."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
@@ -179,14 +198,18 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
         self._check_fitness()
 
     def _check_network(self) -> None:
-        if self.network == "linear" and self.hidden not in (DEFAULT_HIDDEN, ()):
-            raise UsageError(
-                f"hidden is {','.join(map(str, self.hidden))}, and a linear network has none; use --network mlp"
-            )
         if self.initializer == "zero" and self.network != "linear":
             raise UsageError(
                 f"initializer zero is for --network linear, and this is {self.network}; use --initializer xavier"
             )
+        for name, networks in NETWORK_OPTIONS.items():
+            if self.network not in networks and getattr(self, name) != _default(name):
+                raise UsageError(f"{name} is for --network {' or '.join(networks)}, and this is {self.network}")
+        if self.vectorizer == "envpool" and self.fresh_environments:
+            raise UsageError("fresh_environments is for exact runs, which EnvPool's are not; use --vectorizer gymnasium")
+        given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
+        if given and not self.env.startswith("ALE/"):
+            raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
 
     def _check_fitness(self) -> None:
         directions = self.population // 2 if self.antithetic else self.population
@@ -207,6 +230,21 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
         for name, amount in self.resources.items():
             if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
                 raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
+
+
+# Options that only some networks have.
+NETWORK_OPTIONS = {
+    "hidden": ("mlp", "gru", "lstm"),
+    "activation": ("mlp", "gru", "lstm"),
+    "initializer": ("mlp", "linear", "gru", "lstm", "nature-cnn", "conv-lstm"),
+    "channels": ("conv-lstm",),
+    "lstm_size": ("conv-lstm",),
+    "reference_frames": ("nature-cnn",),
+}
+
+
+def _default(name: str) -> Any:
+    return next(f.default for f in fields(PolicyOptions) if f.name == name)
 
 
 ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}

@@ -54,9 +54,10 @@ CHANGES = {
     "adaptive_cap": "twice-mean",
     "env_kwargs": {"sutton_barto_reward": True},
     "generations": 4,
-    "time_aware": True,
+    "network": "gru",
     "top_directions": 2,
     "sigma_adaptation": 0.5,
+    "time_aware": True,
 }
 
 
@@ -72,11 +73,21 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 
 # Options of other kinds, and the test that shows what each does.
 SHOWN_ELSEWHERE = {
-    "network": "test_warm_start: test_a_linear_network_from_zero_acts_with_its_first_action",
+    "engine": "cluster/test_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
-    "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
-    "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
+    "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
+    "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
+    "vectorizer": "test_envpool: test_a_pooled_run_trains_and_says_that_it_is_inexact",
+    "channels": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
+    "lstm_size": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
+    "reference_frames": "test_atari: test_the_reference_batch_is_in_every_checkpoint_and_resumes_exactly",
+    "frame_skip": "test_atari: test_the_option_changes_what_is_seen",
+    "frame_stack": "test_atari: test_the_option_changes_what_is_seen",
+    "screen_size": "test_atari: test_the_option_changes_what_is_seen",
+    "noop_max": "test_atari: test_the_option_changes_what_is_seen",
+    "sticky_actions": "test_atari: test_the_option_changes_what_is_seen",
+    "max_frames": "test_atari: test_max_frames_ends_an_episode",
     "momentum": "test_momentum_needs_sgd_and_changes_the_result",
     "cap_initial": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
     "cap_threshold": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",

@@ -60,7 +60,7 @@ class EvolutionStrategy:
             sigma_decay=config.sigma_decay,
             noise=task.noise(table),
         )
-        self.statistics = Statistics.empty(task.network.inputs)
+        self.statistics = Statistics.empty(task.statistics_size)
         self.progress = Progress(episode_cap=config.cap_initial if config.adaptive_cap else None)
 
     @property
@@ -70,7 +70,7 @@ class EvolutionStrategy:
 
     def job(self) -> Job:
         """What workers must know of this generation; the observation statistics are frozen in it."""
-        normalizer = self.statistics.normalizer() if self.config.normalize_observations else None
+        normalizer = self.statistics.normalizer() if self.task.normalize else None
         center = self.strategy.center.numpy()
         return Job(self.generation, center, self.strategy.sigma, normalizer, self.progress.episode_cap)
 
@@ -95,7 +95,7 @@ class EvolutionStrategy:
         members = [plan.of_member(member) for member in range(plan.complete)]
         center = plan.of_center()
         seen = [r for episodes in members for r in episodes if r.statistics is not None]
-        total, squares = np.zeros(self.task.network.inputs), np.zeros(self.task.network.inputs)
+        total, squares = np.zeros(self.task.statistics_size), np.zeros(self.task.statistics_size)
         for result in seen:
             assert result.statistics is not None
             total += result.statistics[0]
@@ -146,8 +146,9 @@ class EvolutionStrategy:
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
 
-    def begin_from(self, center: np.ndarray, statistics: Statistics | None) -> None:
-        """Start from other parameters than drawn ones, and from the observation statistics they were trained with."""
+    def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
+        """Start from other parameters than drawn ones, with the statistics or the reference batch they were trained with."""
+        self.task = self.task.with_reference(reference)
         self.strategy.center.copy_(torch.from_numpy(np.array(center)))
         if statistics is not None:
             self.statistics = statistics
@@ -193,12 +194,16 @@ class EvolutionStrategy:
             "statistics.squares": self.statistics.squares,
             **{f"optimizer.{name}": value.numpy() for name, value in moments.items()},
         }
+        reference = getattr(self.task.network, "reference", None)
+        if reference is not None:
+            arrays["reference"] = reference
         values = {"lr": state["lr"], "sigma": state["sigma"], "statistics_count": self.statistics.count}
         return Snapshot(self.generation, arrays, values | vars(self.progress))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         arrays, values = snapshot.arrays, dict(snapshot.values)
+        self.task = self.task.with_reference(arrays.get("reference"))
         moments = {
             name.removeprefix("optimizer."): torch.from_numpy(np.array(a))
             for name, a in arrays.items()

@@ -93,10 +93,8 @@ def _begin(folder: RunFolder, state: EvolutionStrategy, snapshot: Snapshot | Non
     """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
     if snapshot is not None:
         state.restore(snapshot)
-    elif state.config.init_from is not None:
-        raise RunError(
-            f"no intact checkpoint is left in {folder.path}, and its start, {state.config.init_from}, was not drawn"
-        )
+    elif state.config.init_from is not None or getattr(state.task.network, "normalized", False):
+        raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
 def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
