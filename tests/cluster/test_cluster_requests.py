@@ -112,3 +112,27 @@ def test_an_environment_that_only_the_driver_can_import_is_named_with_the_node(t
         esker.train("only_here:make", engine="ray", run_dir=str(tmp_path / "run"), **SMALL)
     assert re.search(r"node \S+ \([0-9a-f]{6}\) is not used", str(caught.value))
     assert "cannot import 'only_here'" in str(caught.value)
+
+
+SENT = """
+import sys
+import gymnasium
+
+class Telltale(gymnasium.Wrapper):
+    def step(self, action):
+        if "esker.engines.worker" in sys.orig_argv:
+            raise ValueError("imported from " + __file__)
+        return self.env.step(action)
+
+def make():
+    return Telltale(gymnasium.make("CartPole-v1"))
+"""
+
+
+def test_a_working_folder_is_sent_to_the_nodes(cli: Cli, two_nodes: Any, tmp_path: Path) -> None:
+    (tmp_path / "telltale.py").write_text(SENT)
+    flags = ["--engine", "ray", "--address", two_nodes.address, "--working-dir", ".", "--run-dir", "runs/sent"]
+    done = cli("train", "telltale:make", "--population", "4", "--hidden", "4", "--noise", "counter", *flags)
+    assert done.returncode == 1
+    assert "working_dir_files" in done.stderr  # not the driver's folder, although the nodes of this test could read it
+    assert "telltale:make, generation 0" in done.stderr
