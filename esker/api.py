@@ -14,7 +14,7 @@ from rich.console import Console
 
 from esker import presets
 from esker.address import Purpose
-from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
+from esker.algorithms.loop import Observer, Outcome, Returns, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
 from esker.assemble import (
     build_state,
@@ -32,13 +32,14 @@ from esker.configure import build, read_values, to_toml
 from esker.engines.engine import Engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
+from esker.logs.backends import with_backends
 from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
-from esker.runs.folder import RunFolder, default_path, is_checkpoint
+from esker.runs.folder import Checkpoint, RunFolder, default_path, is_checkpoint
 from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.tasks.pooled import choose_vectorizer
 from esker.tasks.reference import collect_reference
@@ -46,6 +47,7 @@ from esker.tasks.task import Job
 from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
+Stop = bool | str | None  # what a callback answers: True, or a text that says why, stops the run
 
 
 class Interrupted(KeyboardInterrupt):
@@ -106,9 +108,26 @@ class Run:
         returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
         return max(returns, default=None)
 
+    @property
+    def status(self) -> str:
+        """running, finished, interrupted, failed or crashed; with the reason where there is one."""
+        return self.folder.status()
+
     def policy(self, checkpoint: str | int = "best") -> Policy:
         """The policy of a checkpoint: "best", "latest" or a generation."""
         return load(self.path, checkpoint)
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What a caller of `train` or `resume` wants to be told."""
+
+    on_generation: Callable[[Row], Stop] | None = None
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None
+    on_stop: Callable[[Run], None] | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.on_generation, self.on_checkpoint, self.on_stop))
 
 
 def configure(
@@ -151,13 +170,16 @@ def train(
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **options: Any,
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
 
-    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal and may
-    answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
+    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal,
+    `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
+    run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or observer_for(Console(), resolved.quiet)
@@ -179,9 +201,10 @@ def train(
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    if on_generation is None and _has_coordinator(resolved):
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(resolved):
         return _watch(folder, environment, observer, notices)
-    return _follow(folder, state, state.task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def resume(
@@ -189,7 +212,9 @@ def resume(
     *,
     env: Callable[..., Env] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **changes: Any,
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
@@ -211,12 +236,13 @@ def resume(
         notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
         folder.config_file.write_text(to_toml(config))
-    if on_generation is None and _has_coordinator(config):
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(config):
         return _watch(folder, environment, observer, notices)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)
-    return _follow(folder, state, state.task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -240,21 +266,34 @@ def _follow(
     table: Any,
     observer: Observer,
     notices: list[str],
-    on_generation: Callable[[Row], bool | None] | None,
+    callbacks: Callbacks,
     make_engine: Callable[[], Engine] | None = None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
     config: ESConfig = state.config
+    observer = with_backends(observer, config.log)
+    wishes: list[str] = []
 
-    def seen(row: Row) -> bool:
-        observer.generation(row)
-        return bool(on_generation and on_generation(row))
+    def wish(answer: Stop) -> None:
+        if answer:
+            wishes.append(answer if isinstance(answer, str) else "stopped by a callback")
 
+    def saved(checkpoint: Checkpoint) -> None:
+        if callbacks.on_checkpoint:
+            wish(callbacks.on_checkpoint(checkpoint))
+
+    def seen(row: Row, returns: Returns | None = None) -> str | None:
+        observer.generation(row, returns)
+        if callbacks.on_generation:
+            wish(callbacks.on_generation(row))
+        return wishes[0] if wishes else None
+
+    folder.on_checkpoint = saved
     observer.begin(config, folder, folder.rows())
     for text in notices:
         observer.note(text)
     folder.write_status("running")
-    status = "failed"
+    status, outcome = "failed", None
     try:
         opened = contextlib.closing(make_engine()) if make_engine else _engine(folder, task, table, config, observer)
         with _terminate_as_interrupt(), opened as engine:
@@ -268,14 +307,14 @@ def _follow(
     except RunError as error:
         raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
     finally:
-        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
-            folder.checkpoint(state.snapshot(), latest=True)
-            folder.prune(config.keep)
-            folder.write_status(status)
-        folder.unlock()
-        if table is not None:
-            table.close()
-        observer.end(status)
+        try:
+            _leave(folder, state, status)
+        finally:
+            if table is not None:
+                table.close()
+            observer.end(status)
+        if callbacks.on_stop:
+            callbacks.on_stop(Run(folder.path, outcome))
     return Run(folder.path, outcome)
 
 
@@ -315,6 +354,17 @@ def _engine(
     if config.engine == "ray":
         return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note))
     return open_engine(task, config.workers, table, config.step_timeout)
+
+
+def _leave(folder: RunFolder, state: Any, status: str) -> None:
+    """Save and unlock, whatever goes wrong on the way."""
+    try:
+        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
+            folder.write_status(status)
+            folder.checkpoint(state.snapshot(), latest=True)
+            folder.prune(state.config.keep)
+    finally:
+        folder.unlock()
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,7 @@ def describe(env: Env) -> dict[str, Any]:
         "observation_space": spaces.to_json(raw.observation_space),
         "action_space": spaces.to_json(env.action_space),
         "fingerprint": fingerprint(env),
+        "started": time.time(),
         "versions": {
             "esker": __version__,
             "python": platform.python_version(),

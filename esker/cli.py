@@ -18,6 +18,8 @@ COMMANDS = (
     "render",
     "report",
     "plot",
+    "runs",
+    "sweep",
     "export",
     "check",
     "presets",

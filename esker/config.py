@@ -15,6 +15,7 @@ from esker.policies.heads import ActionMode
 from esker.policies.mlp import Activation, Initializer
 
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
 
 
@@ -169,7 +170,37 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions, StopOptions, EngineOptions, RunOptions):
+class LogOptions:
+    """Logs"""
+
+    log: tuple[Backend, ...] = option((), "also log to these, as tensorboard,wandb,csv; journal.jsonl is always written")
+    wandb_project: str | None = option(None, "W&B: project (default: esker)")
+    wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
+    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")
+    wandb_entity: str | None = option(None, "W&B: user or team (default: yours)")
+    wandb_group: str | None = option(None, "W&B: group")
+    wandb_id: str | None = option(None, "W&B: id of the run (default: made once, and kept in the run folder)")
+    wandb_mode: Literal["online", "offline"] | None = option(None, "W&B: send, or keep in the run folder for `wandb sync`")
+
+    def check_logs(self) -> None:
+        """Refuse W&B options that nothing would read. Raises UsageError."""
+        given = [f.name for f in fields(LogOptions) if f.name.startswith("wandb_") and getattr(self, f.name)]
+        if given and "wandb" not in self.log:
+            flag = "--" + given[0].replace("_", "-")
+            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or take it away with {flag} none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ESConfig(
+    StrategyOptions,
+    PolicyOptions,
+    EnvironmentOptions,
+    AtariOptions,
+    StopOptions,
+    EngineOptions,
+    LogOptions,
+    RunOptions,
+):
     """Everything that decides an `es` run."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
@@ -194,6 +225,7 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, AtariOptions,
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
+        self.check_logs()
         self._check_network()
         self._check_fitness()
 
@@ -250,7 +282,7 @@ def _default(name: str) -> Any:
 ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}
 # What `esker resume` may change: where and how long a run goes on, never what it computes.
 RESUMABLE = frozenset(
-    {f.name for group in (StopOptions, EngineOptions) for f in fields(group)}
+    {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact"}
 )
 

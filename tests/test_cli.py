@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import HERE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import HERE
 
 import esker
 from esker.cli import main

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import center
+from support import center
 
 import esker
 from esker.lowrank import CHUNK, LowRankNoise

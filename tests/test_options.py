@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import center
+from support import center
 
 import esker
 from esker.config import ESConfig

@@ -179,6 +179,7 @@ class EvolutionStrategy:
             "lr": update.lr,
             "gradient_norm": update.gradient_norm,
             "update_ratio": update.update_norm / update.center_norm if update.center_norm else 0.0,
+            "weight_entropy": update.weight_entropy,
             "best_return": progress.best_return,
             "goal_streak": progress.goal_streak,
             "discarded_steps": progress.discarded_steps,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from esker.algorithms.es import EvolutionStrategy
 from esker.config import DEFAULT_GENERATIONS, ESConfig
@@ -17,15 +19,22 @@ from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]
+Returns = NDArray[np.float64]
 
 
 class Observer(Protocol):
     """Sees a run go by."""
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None: ...
-    def generation(self, row: Row) -> None: ...
+    def generation(self, row: Row, returns: Returns | None = None) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, reason: str) -> None: ...
+
+
+class Seen(Protocol):
+    """Is shown each row, with the returns of its members where there are any; answers why to stop, if so."""
+
+    def __call__(self, row: Row, returns: Returns | None = None) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,8 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Callable[[Row], bool]) -> Outcome:
-    """Go from the state's generation to a stop condition; `seen` is shown each row and answers whether to stop."""
+def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Seen) -> Outcome:
+    """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
         plan = state.plan()
@@ -49,8 +58,8 @@ def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Cal
         if state.generation % config.checkpoint_every == 0:
             folder.checkpoint(state.snapshot(), latest=True)
             folder.prune(config.keep)
-        if seen(row):
-            return Outcome("stopped by a callback")
+        if reason := seen(row, facts.returns):
+            return Outcome(reason)
     return outcome
 
 

@@ -224,13 +224,13 @@ class Coordinator:
 
         def engine() -> Any:
             fingerprint = folder.about()["fingerprint"]
-            self._engine = ray_engine(config, task, fingerprint, self.note, request.name, epoch)
+            self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch)
             folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id())
             if self._stopping:
                 self._engine.interrupt()
             return self._engine
 
-        run = api._follow(folder, state, task, table, self, notices, None, engine)
+        run = api._follow(folder, state, state.task, table, self, notices, api.Callbacks(), engine)
         return run.outcome.reason if run.outcome else "finished"
 
     def _was_ended(self, folder: RunFolder) -> bool:
