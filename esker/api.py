@@ -12,27 +12,43 @@ from typing import Any
 
 from rich.console import Console
 
-from esker import prepare, presets
+from esker import hybrids, presets
 from esker.address import Purpose
-from esker.algorithms.loop import Observer, Outcome, Row, rewind
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
+from esker.algorithms.loop import Observer, Outcome, Returns, Row, catch_up, rewind
+from esker.algorithms.loop import train as train_loop
+from esker.assemble import (
+    build_state,
+    build_task,
+    check_fingerprint,
+    describe,
+    environment_options,
+    network_notices,
+    open_engine,
+    ray_engine,
+)
 from esker.compatibility import translate
-from esker.config import ALGORITHMS, RESUMABLE
+from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
+from esker.engines.engine import Engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError
+from esker.logs.backends import with_backends
 from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.requested import refuse_others, settle_request
 from esker.runs import checkpoints
-from esker.runs.checkpoints import Snapshot
-from esker.runs.folder import RunFolder, default_path
+from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
+from esker.runs.folder import Checkpoint, RunFolder, default_path, is_checkpoint
 from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
+from esker.tasks.pooled import choose_vectorizer
+from esker.tasks.reference import collect_reference
 from esker.tasks.task import Job
+from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
+Stop = bool | str | None  # what a callback answers: True, or a text that says why, stops the run
 
 
 class Interrupted(KeyboardInterrupt):
@@ -93,9 +109,26 @@ class Run:
         returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
         return max(returns, default=None)
 
+    @property
+    def status(self) -> str:
+        """running, finished, interrupted, failed or crashed; with the reason where there is one."""
+        return self.folder.status()
+
     def policy(self, checkpoint: str | int = "best") -> Policy:
         """The policy of a checkpoint: "best", "latest" or a generation."""
         return load(self.path, checkpoint)
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What a caller of `train` or `resume` wants to be told."""
+
+    on_generation: Callable[[Row], Stop] | None = None
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None
+    on_stop: Callable[[Run], None] | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.on_generation, self.on_checkpoint, self.on_stop))
 
 
 def configure(
@@ -122,12 +155,7 @@ def configure(
         raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     refuse_others(algo, asked)
     result = build(ALGORITHMS[algo], base, file, options, named)
-    environment = replace(
-        environment,
-        kwargs=dict(result.env_kwargs),
-        wrappers=result.wrapper,
-        max_episode_steps=result.max_episode_steps,
-    )
+    environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
 
 
@@ -144,28 +172,61 @@ def train(
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **options: Any,
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
 
     Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
-    says, else es. `on_generation` sees every row of the journal and may
-    answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
+    says, else es. `on_generation` sees every row of the journal,
+    `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
+    run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or observer_for(Console(), resolved.quiet)
+    if not isinstance(resolved, ESConfig):
+        callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+        return _train_hybrid(resolved, environment, observer, notices, callbacks)
+    notices += connect_engine(resolved)
     with tried(environment, resolved.step_timeout) as probe:
         about = describe(probe)
-        if not resolved.fresh_environments and not reset_is_exact(probe):
+        resolved, said = choose_vectorizer(resolved, environment, probe)
+        if not resolved.fresh_environments and resolved.vectorizer == "gymnasium" and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-    task, state, table = prepare.build(resolved, environment, about)
+        task = build_task(resolved, environment, about)
+        if getattr(task.network, "normalized", False):
+            task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
+    notices += said + network_notices(task)
+    state, table = build_state(resolved, task)
+    if resolved.init_from is not None:
+        notices.append(warm_start(state, resolved.init_from))
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, resolved.algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(resolved):
+        return _watch(folder, environment, observer, notices)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
+
+
+def _train_hybrid(
+    config: Any, environment: Environment, observer: Observer, notices: list[str], callbacks: Callbacks
+) -> Run:
+    """Train with gradients: no noise table, no vectoriser, generations committed as snapshots."""
+    with tried(environment, config.step_timeout) as probe:
+        about = describe(probe)
+        if not config.fresh_environments and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
+    state = hybrids.begin(config, environment, about)
+    path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
+    folder = RunFolder.create(path, replace(config, run_dir=None), about)
+    folder.lock()
+    folder.checkpoint(state.snapshot(), latest=True)
+    return _follow(folder, state, state.task, None, observer, notices, callbacks, hybrids.opener(folder, state))
 
 
 def resume(
@@ -173,7 +234,9 @@ def resume(
     *,
     env: Callable[..., Env] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **changes: Any,
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
@@ -191,13 +254,22 @@ def resume(
     config = build(type(before), _known(before), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
+    notices = connect_engine(config) if isinstance(config, ESConfig) else []
     with tried(environment, config.step_timeout) as probe:
-        notices = check_fingerprint(folder, probe, config.inexact)
-    task, state, table = prepare.build(config, environment, folder.about())
-    notices += prepare.catch_up(folder, state)
+        notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
         folder.config_file.write_text(to_toml(config))
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not isinstance(config, ESConfig):
+        state = hybrids.begin(config, environment, folder.about())
+        notices += hybrids.catch_up(folder, state)
+        return _follow(folder, state, state.task, None, observer, notices, callbacks, hybrids.opener(folder, state))
+    if not callbacks and _has_coordinator(config):
+        return _watch(folder, environment, observer, notices)
+    task = build_task(config, environment, folder.about())
+    state, table = build_state(config, task)
+    notices += catch_up(folder, state)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -206,11 +278,7 @@ def _known(config: Any) -> dict[str, Any]:
 
 def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
-    options: dict[str, Any] = {
-        "kwargs": dict(config.env_kwargs),
-        "wrappers": config.wrapper,
-        "max_episode_steps": config.max_episode_steps,
-    }
+    options = environment_options(config)
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
@@ -225,23 +293,39 @@ def _follow(
     table: Any,
     observer: Observer,
     notices: list[str],
-    on_generation: Callable[[Row], bool | None] | None,
+    callbacks: Callbacks,
+    make_engine: Callable[[], Any] | None = None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
     config = state.config
+    observer = with_backends(observer, config.log)
+    wishes: list[str] = []
 
-    def seen(row: Row) -> bool:
-        observer.generation(row)
-        return bool(on_generation and on_generation(row))
+    def wish(answer: Stop) -> None:
+        if answer:
+            wishes.append(answer if isinstance(answer, str) else "stopped by a callback")
 
+    def saved(checkpoint: Checkpoint) -> None:
+        if callbacks.on_checkpoint:
+            wish(callbacks.on_checkpoint(checkpoint))
+
+    def seen(row: Row, returns: Returns | None = None) -> str | None:
+        observer.generation(row, returns)
+        if callbacks.on_generation:
+            wish(callbacks.on_generation(row))
+        return wishes[0] if wishes else None
+
+    folder.on_checkpoint = saved
     observer.begin(config, folder, folder.rows())
     for text in notices:
         observer.note(text)
     folder.write_status("running")
-    status = "failed"
+    status, outcome = "failed", None
     try:
-        with _terminate_as_interrupt(), prepare.open_engine(folder, state, task, table) as engine:
-            outcome = prepare.train(folder, state, engine, seen)
+        opened = contextlib.closing(make_engine()) if make_engine else _engine(folder, task, table, config, observer)
+        with _terminate_as_interrupt(), opened as engine:
+            loop: Callable[..., Outcome] = train_loop if isinstance(config, ESConfig) else hybrids.train
+            outcome = loop(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
         status = "interrupted"
@@ -251,15 +335,64 @@ def _follow(
     except RunError as error:
         raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
     finally:
-        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
-            folder.checkpoint(state.snapshot(), latest=True)
-            folder.prune(config.keep)
-            folder.write_status(status)
-        folder.unlock()
-        if table is not None:
-            table.close()
-        observer.end(status)
+        try:
+            _leave(folder, state, status)
+        finally:
+            if table is not None:
+                table.close()
+            observer.end(status)
+        if callbacks.on_stop:
+            callbacks.on_stop(Run(folder.path, outcome))
     return Run(folder.path, outcome)
+
+
+def connect_engine(config: ESConfig) -> list[str]:
+    """Join or start the cluster of a Ray engine, before anything is written. Answers notices; raises UsageError."""
+    if config.engine == "local":
+        return []
+    from esker.cluster.connect import connect
+
+    return connect(config)
+
+
+def _has_coordinator(config: ESConfig) -> bool:
+    """A cluster that outlives this process gets a coordinator that does too; a callback keeps the loop in here."""
+    if config.engine == "local":
+        return False
+    from esker.cluster.connect import is_own
+
+    return not is_own()
+
+
+def _watch(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> Run:
+    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+    from esker.cluster.submit import run_on_cluster
+
+    folder.unlock()
+    try:
+        reason = run_on_cluster(folder, environment, observer, notices)
+    except KeyboardInterrupt:
+        raise Interrupted(folder) from None
+    return Run(folder.path, Outcome(reason, reason.startswith("goal reached")))
+
+
+def _engine(
+    folder: RunFolder, task: Any, table: Any, config: ESConfig, observer: Observer
+) -> contextlib.AbstractContextManager[Engine]:
+    if config.engine == "ray":
+        return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note))
+    return open_engine(task, config.workers, table, config.step_timeout)
+
+
+def _leave(folder: RunFolder, state: Any, status: str) -> None:
+    """Save and unlock, whatever goes wrong on the way."""
+    try:
+        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
+            folder.write_status(status)
+            folder.checkpoint(state.snapshot(), latest=True)
+            folder.prune(state.config.keep)
+    finally:
+        folder.unlock()
 
 
 @contextlib.contextmanager
@@ -280,11 +413,41 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
+
+    config: Any
+    about: dict[str, Any]
+    snapshot: Snapshot
+    notices: list[str]
+
+
+def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
+    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError."""
+    path = Path(path)
+    if not is_checkpoint(path):
+        folder = RunFolder.open(path)
+        return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
+    try:
+        snapshot = checkpoints.read(path)
+    except DamagedCheckpoint as error:
+        raise UsageError(f"checkpoint {error}; the run it came from can recompute it from its facts") from error
+    if str(checkpoint) not in ("best", "latest", str(snapshot.generation)):
+        raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
+    home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
+    if not home.config_file.is_file():
+        raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+    return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
+
+
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
-    if (found := prepare.find_snapshot(folder, folder.config(ALGORITHMS), checkpoint)) is not None:
-        return found
+    if not isinstance(folder.config(ALGORITHMS), ESConfig):
+        return hybrids.find_snapshot(folder, checkpoint)
     committed = sum(1 for _ in folder.facts())
+    if not committed and not checkpoints.generations(folder.checkpoints):
+        raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
     if checkpoint in ("best", "latest"):
         generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
         generation = committed if generation is None else generation
@@ -309,10 +472,13 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
 
 def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
     """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
-    folder = RunFolder.open(Path(run_dir))
-    config, about = folder.config(ALGORITHMS), folder.about()
-    snapshot, _ = find_snapshot(folder, checkpoint)
-    task = prepare.acting_task(config, Environment(config.env), about)
+    return policy_of(open_trained(run_dir, checkpoint))
+
+
+def policy_of(trained: Trained) -> Policy:
+    """The policy that acts with a snapshot."""
+    config, about, snapshot = trained.config, trained.about, trained.snapshot
+    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
     normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
@@ -330,12 +496,12 @@ def evaluate(
     """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
     if episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
-    folder = RunFolder.open(Path(run_dir))
-    config = folder.config(ALGORITHMS)
-    snapshot, notices = find_snapshot(folder, checkpoint)
+    trained = open_trained(run_dir, checkpoint)
+    config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        prepare.acting_task(config, environment, folder.about()),
+        build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
+        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
@@ -349,7 +515,7 @@ def evaluate(
     with open_engine(task, workers) as engine:
         engine.evaluate(Job(0, snapshot.arrays["center"], 0.0, normalizer), plan)
     results = plan.of_center()
-    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), notices
+    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
 
 
 def _normalizer(snapshot: Snapshot) -> Any:

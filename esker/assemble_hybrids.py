@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
+from esker.address import Purpose
 from esker.config_hybrids import HybridConfig
 from esker.errors import UsageError
 from esker.learners.rows import Layout, SharedRows
@@ -18,6 +17,7 @@ from esker.policies import spaces
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
 from esker.tasks.environments import Environment
+from esker.tasks.episodes import Episodes
 from esker.tasks.hybrid import HybridTask
 
 REPLAY_FILE = "replay"
@@ -70,9 +70,28 @@ def build_state(config: Any, task: HybridTask) -> Any:
     return Asynchronous(config, task)
 
 
-@contextlib.contextmanager
-def open_parts(config: Any, task: HybridTask, folder: Path, training_steps: int) -> Iterator[Any]:
-    """Workers and replay buffer, closed whatever happens."""
+def acting_task(config: HybridConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
+    """The task whose centre is a run's policy: its network and head, for whoever evaluates, renders or exports it."""
+    task = build_task(config, environment, about)
+    return Episodes(
+        environment=environment,
+        network=task.network,
+        head=task.head,
+        seed=config.seed,
+        normalize=False,
+        center_purpose=Purpose.EVALUATION,
+        fresh_environments=config.fresh_environments,
+    )
+
+
+def environment_options(config: HybridConfig) -> dict[str, Any]:
+    """How a configuration makes its environment."""
+    options = {"kwargs": dict(config.env_kwargs), "wrappers": config.wrapper}
+    return {**options, "max_episode_steps": config.max_episode_steps}
+
+
+def open_parts(config: Any, task: HybridTask, folder: Path, training_steps: int) -> Any:
+    """Workers and replay buffer, to be closed whatever happens."""
     from esker.algorithms.hybrid import Parts
     from esker.engines.pool import InlinePool, LocalPool, Pool
     from esker.learners.replay import Replay
@@ -82,11 +101,7 @@ def open_parts(config: Any, task: HybridTask, folder: Path, training_steps: int)
     replay.see(training_steps if config.replay_file else 0)
     kinds = processes(config)
     pool: Pool = LocalPool(task, rows, kinds, config.step_timeout) if kinds["actor"] else InlinePool(task, rows)
-    try:
-        yield Parts(pool, replay)
-    finally:
-        pool.close()
-        rows.close()
+    return Parts(pool, replay)
 
 
 def processes(config: Any) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from esker.config import ALGORITHMS, DEFAULT_TRAINING_STEPS, RunOptions, StopOptions, option
+from esker.config import ALGORITHMS, DEFAULT_TRAINING_STEPS, LogOptions, RunOptions, StopOptions, option
 from esker.errors import UsageError
 from esker.policies.mlp import Activation
 from esker.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
@@ -149,7 +149,7 @@ class AESOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, HybridEngineOptions, RunOptions):
+class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, HybridEngineOptions, LogOptions, RunOptions):
     """Everything that decides the run of an algorithm with gradients."""
 
     checkpoint_every: int = option(1, "write a snapshot every so many generations; what follows it is trained again", low=1)
@@ -161,6 +161,7 @@ class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, 
         if (self.goal is None) != (self.patience is None):
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
             raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
+        self.check_logs()
         if self.device != "cpu":
             check_device(self.device)
 

@@ -75,14 +75,28 @@ SHAPINGS: dict[str, Callable[[Floats], Floats]] = {
 SIGN_SHAPINGS = frozenset({"sign", "centered_sign_rank"})
 
 
+def entropy(weights: NDArray[np.floating]) -> float:
+    """-Σ p log p with p = |w|/Σ|w|, in nats: e to this is how many directions effectively make the update."""
+    total = float(np.abs(weights).sum(dtype=np.float64))
+    if total == 0:
+        return 0.0
+    share = np.abs(weights[weights != 0]).astype(np.float64) / total
+    return float(-(share * np.log(share)).sum())
+
+
 def shape(name: str, fitness: Floats) -> Floats:
     """The weights of a generation. NaN, +inf, or a generation in which every member failed raises ValueError."""
     if name not in SHAPINGS:
         raise ValueError(f"unknown shaping {name!r}{nearest(name, SHAPINGS)}")
     fitness = np.asarray(fitness, dtype=np.float64)
+    check_fitness(fitness)
+    return SHAPINGS[name](fitness)
+
+
+def check_fitness(fitness: Floats) -> None:
+    """Refuse what cannot be learned from: NaN, +inf, or a generation in which every member failed (ValueError)."""
     if np.isnan(fitness).any() or np.isposinf(fitness).any():
         first = int(np.flatnonzero(np.isnan(fitness) | np.isposinf(fitness))[0])
         raise ValueError(f"fitness[{first}] is {fitness[first]}; expected a finite number, or -inf for a failed member")
     if not np.isfinite(fitness).any():
         raise ValueError("every member failed: no fitness to learn from")
-    return SHAPINGS[name](fitness)

@@ -54,12 +54,13 @@ class EvolutionStrategy:
             momentum=config.momentum,
             shaping=config.shaping,
             weight_decay=config.weight_decay,
+            top_directions=config.top_directions,
             antithetic=config.antithetic,
             lr_decay=config.lr_decay,
             sigma_decay=config.sigma_decay,
             noise=task.noise(table),
         )
-        self.statistics = Statistics.empty(task.network.inputs)
+        self.statistics = Statistics.empty(task.statistics_size)
         self.progress = Progress(episode_cap=config.cap_initial if config.adaptive_cap else None)
 
     @property
@@ -69,7 +70,7 @@ class EvolutionStrategy:
 
     def job(self) -> Job:
         """What workers must know of this generation; the observation statistics are frozen in it."""
-        normalizer = self.statistics.normalizer() if self.config.normalize_observations else None
+        normalizer = self.statistics.normalizer() if self.task.normalize else None
         center = self.strategy.center.numpy()
         return Job(self.generation, center, self.strategy.sigma, normalizer, self.progress.episode_cap)
 
@@ -94,20 +95,20 @@ class EvolutionStrategy:
         members = [plan.of_member(member) for member in range(plan.complete)]
         center = plan.of_center()
         seen = [r for episodes in members for r in episodes if r.statistics is not None]
-        total, squares = np.zeros(self.task.network.inputs), np.zeros(self.task.network.inputs)
+        total, squares = np.zeros(self.task.statistics_size), np.zeros(self.task.statistics_size)
         for result in seen:
             assert result.statistics is not None
             total += result.statistics[0]
             squares += result.statistics[1]
         used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
-        fitness = np.array([np.mean([r.fitness for r in episodes]) for episodes in members])
+        fitness = np.array([[r.fitness for r in episodes] for episodes in members]).mean(axis=1)
         if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
             self._refuse(members[0][0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
-            returns=np.array([np.mean([r.total for r in episodes]) for episodes in members]),
+            returns=np.array([[r.total for r in episodes] for episodes in members]).mean(axis=1),
             lengths=np.array([[r.length for r in episodes] for episodes in members], dtype=np.int32),
             center_returns=np.array([r.total for r in center]),
             center_lengths=np.array([r.length for r in center], dtype=np.int32),
@@ -140,8 +141,17 @@ class EvolutionStrategy:
         reached = config.goal is not None and center_return >= config.goal
         progress.goal_streak = progress.goal_streak + 1 if reached else 0
         row = self._row(facts, update)
+        if config.sigma_adaptation is not None:
+            self.strategy.sigma = _next_sigma(config, self.strategy.sigma, facts)
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
+
+    def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
+        """Start from other parameters than drawn ones, with the statistics or the reference batch they were trained with."""
+        self.task = self.task.with_reference(reference)
+        self.strategy.center.copy_(torch.from_numpy(np.array(center)))
+        if statistics is not None:
+            self.statistics = statistics
 
     def _row(self, facts: Facts, update: Update) -> dict[str, Any]:
         progress = self.progress
@@ -169,6 +179,7 @@ class EvolutionStrategy:
             "lr": update.lr,
             "gradient_norm": update.gradient_norm,
             "update_ratio": update.update_norm / update.center_norm if update.center_norm else 0.0,
+            "weight_entropy": update.weight_entropy,
             "best_return": progress.best_return,
             "goal_streak": progress.goal_streak,
             "discarded_steps": progress.discarded_steps,
@@ -184,12 +195,16 @@ class EvolutionStrategy:
             "statistics.squares": self.statistics.squares,
             **{f"optimizer.{name}": value.numpy() for name, value in moments.items()},
         }
+        reference = getattr(self.task.network, "reference", None)
+        if reference is not None:
+            arrays["reference"] = reference
         values = {"lr": state["lr"], "sigma": state["sigma"], "statistics_count": self.statistics.count}
         return Snapshot(self.generation, arrays, values | vars(self.progress))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         arrays, values = snapshot.arrays, dict(snapshot.values)
+        self.task = self.task.with_reference(arrays.get("reference"))
         moments = {
             name.removeprefix("optimizer."): torch.from_numpy(np.array(a))
             for name, a in arrays.items()
@@ -207,6 +222,17 @@ class EvolutionStrategy:
         count = values.pop("statistics_count")
         self.statistics = Statistics(count, arrays["statistics.total"].copy(), arrays["statistics.squares"].copy())
         self.progress = Progress(**values)
+
+
+def _next_sigma(config: ESConfig, sigma: float, facts: Facts) -> float:
+    """σ·exp(rate·(share - ¼)), share of members that beat the centre (ties count half), within a factor 10 of the start.
+
+    On a slope or a plateau half of them do and sigma grows; near an optimum few do and it shrinks.
+    """
+    returns, center = facts.returns[np.isfinite(facts.returns)], float(facts.center_returns.mean())
+    share = float((returns > center).mean() + 0.5 * (returns == center).mean())
+    moved = sigma * math.exp((config.sigma_adaptation or 0.0) * (share - 0.25))
+    return min(max(moved, config.sigma / 10), config.sigma * 10)
 
 
 def _next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:

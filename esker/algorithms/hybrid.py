@@ -52,6 +52,11 @@ class Parts:
         answers = ask_all(self.pool, requests, self.aside)
         return [answer for answer in answers if isinstance(answer, Tried)]
 
+    def close(self) -> None:
+        """End the workers, and let the replay memory go."""
+        self.pool.close()
+        self.replay.rows.close()
+
 
 class Hybrid:
     """The state of a run, which goes on generation by generation and is saved between them.

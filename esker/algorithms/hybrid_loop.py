@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from esker.algorithms.hybrid import Hybrid, Parts
-from esker.algorithms.loop import Outcome, stop_reason
+from esker.algorithms.loop import Outcome, Seen, stop_reason
 from esker.runs.folder import RunFolder
 from esker.runs.snapshots import committed, cut_journal
 
 Row = dict[str, Any]
 
 
-def train(folder: RunFolder, state: Hybrid, parts: Parts, seen: Callable[[Row], bool]) -> Outcome:
-    """Go from the state's generation to a stop condition; `seen` is shown each row and answers whether to stop."""
+def train(folder: RunFolder, state: Hybrid, parts: Parts, seen: Seen) -> Outcome:
+    """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
         before, steps = state.snapshot(), state.progress.env_steps
@@ -31,8 +30,9 @@ def train(folder: RunFolder, state: Hybrid, parts: Parts, seen: Callable[[Row], 
             folder.checkpoint(before, best=True)
         if state.generation % config.checkpoint_every == 0:
             commit(folder, state, parts)
-        if seen(row):
-            return Outcome("stopped by a callback")
+        if reason := seen(row):
+            return Outcome(reason)
+    commit(folder, state, parts)
     return outcome
 
 

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from esker.algorithms.es import EvolutionStrategy
 from esker.config import DEFAULT_GENERATIONS, DEFAULT_TRAINING_STEPS
 from esker.engines.engine import Engine
+from esker.errors import RunError
+from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]
+Returns = NDArray[np.float64]
 
 
 class Observer(Protocol):
     """Sees a run go by."""
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None: ...
-    def generation(self, row: Row) -> None: ...
+    def generation(self, row: Row, returns: Returns | None = None) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, reason: str) -> None: ...
+
+
+class Seen(Protocol):
+    """Is shown each row, with the returns of its members where there are any; answers why to stop, if so."""
+
+    def __call__(self, row: Row, returns: Returns | None = None) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -34,8 +45,8 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Callable[[Row], bool]) -> Outcome:
-    """Go from the state's generation to a stop condition; `seen` is shown each row and answers whether to stop."""
+def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Seen) -> Outcome:
+    """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
         plan = state.plan()
@@ -47,8 +58,8 @@ def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Cal
         if state.generation % config.checkpoint_every == 0:
             folder.checkpoint(state.snapshot(), latest=True)
             folder.prune(config.keep)
-        if seen(row):
-            return Outcome("stopped by a callback")
+        if reason := seen(row, facts.returns):
+            return Outcome(reason)
     return outcome
 
 
@@ -70,8 +81,7 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
     said = folder.mend()
     committed, rows = sum(1 for _ in folder.facts()), len(folder.rows())
     snapshot, damaged = folder.newest(min(committed, rows))
-    if snapshot is not None:
-        state.restore(snapshot)
+    _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
         apply(folder, state, facts, write_row=state.generation >= rows)
     return said + damaged
@@ -80,13 +90,20 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
 def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list[str]:
     """Bring a state to any generation that was ever committed, without writing anything."""
     snapshot, damaged = folder.newest(generation)
-    if snapshot is not None:
-        state.restore(snapshot)
+    _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
         if state.generation >= generation:
             break
         state.advance(facts)
     return damaged
+
+
+def _begin(folder: RunFolder, state: EvolutionStrategy, snapshot: Snapshot | None) -> None:
+    """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
+    if snapshot is not None:
+        state.restore(snapshot)
+    elif state.config.init_from is not None or getattr(state.task.network, "normalized", False):
+        raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
 def stop_reason(config: Any, state: Any) -> Outcome | None:
@@ -106,29 +123,28 @@ def stop_reason(config: Any, state: Any) -> Outcome | None:
 
 
 def generation_limit(config: Any) -> int | None:
-    """The limit of generations; the default one where neither generations, steps nor time are limited."""
-    if hasattr(config, "training_steps"):  # a hybrid has its default limit there
-        return config.generations
-    if config.generations is None and config.steps is None and config.wall_time is None:
-        return DEFAULT_GENERATIONS
-    return config.generations
+    """The limit of generations; the default one where nothing is limited."""
+    default = None if hasattr(config, "training_steps") else DEFAULT_GENERATIONS  # a hybrid's default is there
+    return config.generations if _limited(config) else default
 
 
 def training_limit(config: Any) -> int | None:
-    """The limit of a hybrid's training steps; the default one where nothing else is limited."""
-    given = getattr(config, "training_steps", None)
-    if not hasattr(config, "training_steps") or given is not None:
-        return given
-    if config.generations is None and config.steps is None and config.wall_time is None:
-        return DEFAULT_TRAINING_STEPS
-    return None
+    """The limit of a hybrid's training steps; the default one where nothing is limited."""
+    if not hasattr(config, "training_steps"):
+        return None
+    return config.training_steps if _limited(config) else DEFAULT_TRAINING_STEPS
+
+
+def _limited(config: Any) -> bool:
+    limits = (config.generations, config.steps, config.wall_time, getattr(config, "training_steps", None))
+    return any(limit is not None for limit in limits)
 
 
 def stop_text(config: Any) -> str:
     """The stop conditions in words."""
     limit, training = generation_limit(config), training_limit(config)
-    parts = [f"{training:,} training steps" if training else ""]
-    parts += [f"{limit:,} generations" if limit else "", f"{config.steps:,} steps" if config.steps else ""]
+    parts = [f"{limit:,} generations" if limit else "", f"{training:,} training steps" if training else ""]
+    parts += [f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
     if config.goal is not None:
         parts.append(f"centre return ≥ {config.goal:g}, {config.patience} times in a row")

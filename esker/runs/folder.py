@@ -7,7 +7,8 @@ import json
 import os
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,15 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.facts import Facts, append
 from esker.runs.facts import read as read_facts
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A snapshot that was just written; `best`: the best centre so far."""
+
+    path: Path
+    generation: int
+    best: bool
 
 
 class RunFolder:
@@ -32,6 +42,7 @@ class RunFolder:
         self.latest_file = path / "latest"
         self.status_file = path / "status"
         self.about_file = path / "about.json"
+        self.on_checkpoint: Callable[[Checkpoint], None] | None = None
         self._lock: Any = None
 
     @classmethod
@@ -54,6 +65,8 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run folder. A folder that is none raises UsageError."""
         folder = cls(path)
+        if is_checkpoint(path):
+            raise UsageError(f"{str(path)!r} is one checkpoint, not a run folder; `esker eval` and `esker render` take it")
         if not folder.config_file.is_file():
             what = "is not a run folder (it has no config.toml)" if path.is_dir() else "does not exist"
             raise UsageError(f"{str(path)!r} {what}; `esker train` makes one")
@@ -152,11 +165,13 @@ class RunFolder:
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """Write a snapshot and let `best` or `latest` name it."""
-        checkpoints.write(self.checkpoints, snapshot)
+        path = checkpoints.write(self.checkpoints, snapshot, beside=(self.config_file, self.about_file))
         if best:
             checkpoints.point(self.best_file, snapshot.generation)
         if latest:
             checkpoints.point(self.latest_file, snapshot.generation)
+        if self.on_checkpoint is not None:
+            self.on_checkpoint(Checkpoint(path, snapshot.generation, best))
 
     def prune(self, keep: int | None) -> None:
         """Remove all but the newest snapshots, the first and the best."""
@@ -191,6 +206,11 @@ class RunFolder:
             return "running"
         text = self.status_file.read_text().strip() if self.status_file.exists() else ""
         return "crashed" if text in ("", "running") else text
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder is one checkpoint, on its own or inside a run."""
+    return (path / "state.safetensors").is_file()
 
 
 def default_path(env: str, algo: str, seed: int) -> Path:
