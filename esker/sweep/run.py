@@ -55,8 +55,6 @@ def sweep(request: Request, trials: int, console: Console) -> Sweep:
     personal = {name: value for name, value in request.options.items() if name in PERSONAL}
     opened = Sweep(*open_plan(request))
     limit = min(trials, len(grid(opened.plan))) if opened.plan.sampler == "grid" else trials
-    if "wandb" in str(personal.get("log", "")):
-        personal.setdefault("wandb_group", opened.plan.name)
     with Display(opened, limit, console, bool(personal.get("quiet"))) as display:
         try:
             work(opened, limit, personal, display)
