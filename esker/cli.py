@@ -22,6 +22,7 @@ COMMANDS = (
     "sweep",
     "export",
     "upload",
+    "card",
     "check",
     "doctor",
     "presets",

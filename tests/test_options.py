@@ -73,7 +73,12 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 
 # Options of other kinds, and the test that shows what each does.
 SHOWN_ELSEWHERE = {
-    "engine": "cluster/test_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
+    "engine": "cluster/test_ray_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
+    "address": "cluster/test_cluster_requests: test_an_address_without_a_cluster_is_named",
+    "cpus_per_worker": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "gpus_per_node": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "resources": "cluster/test_cluster_requests: test_what_no_node_offers_is_named_with_what_there_is",
+    "working_dir": "cluster/test_cluster_requests: test_a_working_folder_is_sent_to_the_nodes",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
     "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
