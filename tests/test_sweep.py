@@ -170,7 +170,7 @@ def test_trials_that_fail_are_told_and_end_the_sweep_when_nothing_else_happens(
         (["--trials", "0"], "trials is 0"),
         (["--min-budget", "600"], "min_budget is 600; expected 1 to 500 generations"),
         (["--reduction", "1"], "reduction is 1; expected at least 2"),
-        (["--run-dir", "x"], "run_dir is not for sweeps"),
+        (["--run-dir", "x"], "unknown argument '--run-dir'"),
         (["--algo", "ess"], "unknown algorithm 'ess'"),
     ],
 )
