@@ -82,9 +82,9 @@ def screenshots(page: Path, sweep: Path) -> None:
 
 def videos(cartpole: Path, halfcheetah: Path) -> None:
     """Small videos that a repository can hold, as mp4 and as GIF."""
-    small = ["--caption", "--gif", "--max-steps", "120"]
-    esker_command("render", cartpole, *small, "--size", "300", "-o", PICTURES / "cartpole.mp4")
-    esker_command("render", halfcheetah, *small, "--size", "240", "-o", PICTURES / "halfcheetah.mp4")
+    small = ["--caption", "--gif"]
+    esker_command("render", cartpole, *small, "--max-steps", "150", "--size", "300", "-o", PICTURES / "cartpole.mp4")
+    esker_command("render", halfcheetah, *small, "--max-steps", "60", "--size", "200", "-o", PICTURES / "halfcheetah.mp4")
 
 
 def make() -> None:
