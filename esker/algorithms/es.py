@@ -140,12 +140,13 @@ class EvolutionStrategy:
             progress.best_return, progress.best_generation = center_return, int(facts.generation[0])
         reached = config.goal is not None and center_return >= config.goal
         progress.goal_streak = progress.goal_streak + 1 if reached else 0
-        row = self._row(facts, update)
+        row = self.row(progress, facts, update)
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
 
-    def _row(self, facts: Facts, update: Update) -> dict[str, Any]:
-        progress = self.progress
+    @staticmethod
+    def row(progress: Progress, facts: Facts, update: Update) -> dict[str, Any]:
+        """A generation as the journal has it."""
         returns = facts.returns[np.isfinite(facts.returns)]
         center_return = float(facts.center_returns.mean())
         seconds = float(facts.seconds[0])

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from esker.algorithms.es import EvolutionStrategy
-from esker.config import DEFAULT_GENERATIONS, ESConfig
-from esker.engines.engine import Engine
+from esker.algorithms.es import Progress
+from esker.config import DEFAULT_GENERATIONS, ESConfig, StopOptions
+from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
 
@@ -26,6 +26,38 @@ class Observer(Protocol):
     def end(self, reason: str) -> None: ...
 
 
+class State(Protocol):
+    """What an algorithm is to its loop: a state that facts alone move."""
+
+    config: Any
+    progress: Progress
+
+    @property
+    def generation(self) -> int: ...
+    def job(self) -> Any: ...
+    def plan(self) -> Any: ...
+    def facts(self, plan: Any, seconds: float) -> Facts: ...
+    def improves(self, facts: Facts) -> bool: ...
+    def advance(self, facts: Facts) -> Row: ...
+    def snapshot(self) -> Snapshot: ...
+    def restore(self, snapshot: Snapshot) -> None: ...
+
+
+class Record(Protocol):
+    """Where a run is committed: a run folder, or nowhere."""
+
+    def commit(self, facts: Facts) -> None: ...
+    def write_row(self, row: Row) -> None: ...
+    def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
+    def prune(self, keep: int | None) -> None: ...
+
+
+class Evaluates(Protocol):
+    """An engine, as its state's jobs and plans need it."""
+
+    def evaluate(self, job: Any, plan: Any) -> None: ...
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Why training stopped."""
@@ -34,7 +66,7 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Callable[[Row], bool]) -> Outcome:
+def train(folder: Record, state: State, engine: Evaluates, seen: Callable[[Row], bool]) -> Outcome:
     """Go from the state's generation to a stop condition; `seen` is shown each row and answers whether to stop."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
@@ -52,7 +84,7 @@ def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Cal
     return outcome
 
 
-def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: bool = True) -> Row:
+def apply(folder: Record, state: State, facts: Facts, write_row: bool = True) -> Row:
     """Let a committed generation move the state, and record what follows from it."""
     if state.improves(facts):
         folder.checkpoint(state.snapshot(), best=True)
@@ -62,7 +94,7 @@ def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: 
     return row
 
 
-def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
+def catch_up(folder: RunFolder, state: State) -> list[str]:
     """Bring a state to the last committed generation: newest intact snapshot, then replayed facts. Nothing is simulated.
 
     Rows that the journal lacks and the best snapshot are written on the way. Answers what had to be mended.
@@ -77,7 +109,7 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
     return said + damaged
 
 
-def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list[str]:
+def rewind(folder: RunFolder, state: State, generation: int) -> list[str]:
     """Bring a state to any generation that was ever committed, without writing anything."""
     snapshot, damaged = folder.newest(generation)
     if snapshot is not None:
@@ -89,7 +121,7 @@ def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list
     return damaged
 
 
-def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
+def stop_reason(config: StopOptions, state: State) -> Outcome | None:
     """Why a run is done, if it is."""
     progress = state.progress
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
@@ -103,7 +135,7 @@ def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
     return None
 
 
-def generation_limit(config: ESConfig) -> int | None:
+def generation_limit(config: StopOptions) -> int | None:
     """The limit of generations; the default one where neither generations, steps nor time are limited."""
     if config.generations is None and config.steps is None and config.wall_time is None:
         return DEFAULT_GENERATIONS

@@ -1,0 +1,33 @@
+"""Writing a model's weights to a file, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from esker.errors import RunError
+
+
+def save(path: Path, model: Any) -> None:
+    """A module's state_dict, or the tensors as given: as safetensors where the name says so, else by `torch.save`."""
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".safetensors":
+            from safetensors.torch import save_file, save_model
+
+            if isinstance(model, nn.Module):
+                save_model(model, str(temporary))  # knows about tied weights
+            else:
+                parts = [model] if isinstance(model, torch.Tensor) else model
+                save_file({str(i): part.detach().clone().contiguous() for i, part in enumerate(parts)}, str(temporary))
+        else:
+            torch.save(model.state_dict() if isinstance(model, nn.Module) else model, temporary)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RunError(f"the weights could not be saved to {str(path)!r}: {error.strerror or error}") from error
