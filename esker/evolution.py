@@ -19,7 +19,7 @@ from esker.errors import RunError, UsageError
 from esker.flat import Filter, Flat, Subject, layout_of
 from esker.runs.folder import RunFolder
 from esker.runs.nowhere import Nowhere
-from esker.saving import save
+from esker.saving import check_path, save
 from esker.strategies.openai_es import OpenAIES
 from esker.tasks.batches import Batches
 from esker.tasks.functions import Caller, Functions, generators_kept, seed_generators
@@ -52,6 +52,8 @@ class Evolution:
         self.config = config = build(EvolutionConfig, options)
         self.model = model
         self.save_path = None if save_path is None else Path(save_path)
+        if self.save_path is not None:
+            check_path(self.save_path)
         self.on_iteration = on_iteration
         self.history: list[Row] = []
         self.outcome: Outcome | None = None
@@ -181,7 +183,9 @@ class Evolution:
                 self._folder.write_status(status)
             self._folder.unlock()
         if self.save_path is not None and self.history:
-            save(self.save_path, self.model)
+            finished = status.startswith("finished")
+            with contextlib.suppress(*() if finished else (RunError,)):  # what went wrong first is what to say
+                save(self.save_path, self.model)
 
     def _advice(self) -> str:
         if self._folder is None:
