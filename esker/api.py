@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from esker import presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
@@ -20,15 +22,16 @@ from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
-from esker.logs.console import Quiet
+from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
 from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder, default_path
-from esker.tasks.environments import Env, Environment, resolve, with_factory
+from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.tasks.task import Job
+from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
 
@@ -115,12 +118,16 @@ def configure(
         notices.append(f"preset {chosen.name}: {chosen.about}")
     file, translated = translate(given, base.get("sigma"))
     named = {"env": environment.name, "algo": algo}
+    asked = {**file, **options}
+    if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
+        raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     result = build(ALGORITHMS[algo], base, file, options, named)
     environment = replace(
         environment,
         kwargs=dict(result.env_kwargs),
         wrappers=result.wrapper,
         max_episode_steps=result.max_episode_steps,
+        time_aware=result.time_aware,
     )
     return result, environment, notices + translated
 
@@ -147,17 +154,20 @@ def train(
     answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
-    observer = observer or Quiet()
-    probe = environment.make()
-    about = describe(probe)
+    observer = observer or observer_for(Console(), resolved.quiet)
+    with tried(environment, resolved.step_timeout) as probe:
+        about = describe(probe)
+        if not resolved.fresh_environments and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
     task = build_task(resolved, environment, about)
     state, table = build_state(resolved, task)
+    if resolved.init_from is not None:
+        notices.append(warm_start(state, resolved.init_from))
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    probe.close()
     return _follow(folder, state, task, table, observer, notices, on_generation)
 
 
@@ -174,7 +184,6 @@ def resume(
     `env` is needed only where the run was started with a callable that no worker can import.
     """
     folder = RunFolder.open(Path(run_dir))
-    observer = observer or Quiet()
     for name in changes:
         if name not in RESUMABLE:
             raise UsageError(
@@ -182,10 +191,10 @@ def resume(
             )
     folder.lock()
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    probe = environment.make()
-    notices = check_fingerprint(folder, probe, config.inexact)
-    probe.close()
+    with tried(environment, config.step_timeout) as probe:
+        notices = check_fingerprint(folder, probe, config.inexact)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)
@@ -204,6 +213,7 @@ def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) 
         "kwargs": dict(config.env_kwargs),
         "wrappers": config.wrapper,
         "max_episode_steps": config.max_episode_steps,
+        "time_aware": config.time_aware,
     }
     if factory is not None:
         return with_factory(factory, **options)

@@ -20,8 +20,8 @@ from esker.errors import UsageError
 from esker.fingerprint import fingerprint
 from esker.noise import NoiseTable
 from esker.policies import spaces
+from esker.policies.choose import network_for
 from esker.policies.heads import BoxHead, head_for
-from esker.policies.mlp import MLP
 from esker.runs.folder import RunFolder
 from esker.shaping import SIGN_SHAPINGS
 from esker.tasks.environments import Env, Environment
@@ -39,7 +39,7 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
     inputs = gym.spaces.flatdim(spaces.from_json(about["observation_space"]))
     return Episodes(
         environment=environment,
-        network=MLP((inputs, *config.hidden, head.outputs), config.activation, config.initializer),
+        network=network_for(config, inputs, head.outputs),
         head=head,
         seed=config.seed,
         antithetic=config.antithetic,
@@ -50,6 +50,8 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
         statistics_share=min(1.0, config.statistics_episodes / (config.population * config.episodes_per_member)),
         action_noise=config.action_noise,
         sign_fitness=config.shaping in SIGN_SHAPINGS,
+        reward_scale=config.reward_scale,
+        survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
         slots=config.slots,
     )

@@ -16,6 +16,7 @@ from esker.policies.mlp import Activation, Initializer
 
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
 DEFAULT_GENERATIONS = 500
+DEFAULT_HIDDEN = (64, 64)
 
 
 def option(
@@ -56,6 +57,11 @@ class EnvironmentOptions:
     cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
     cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
     cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    time_aware: bool = option(False, "add the share of the episode that is over to the observation")
+    reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
+    survival_bonus: float | None = option(
+        None, "reward per step for staying alive, left out of fitness (ARS); returns are reported with it"
+    )
     fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
     on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails stops the run, or ranks last")
 
@@ -64,9 +70,17 @@ class EnvironmentOptions:
 class PolicyOptions:
     """Policy"""
 
-    hidden: tuple[int, ...] = option((64, 64), "sizes of the hidden layers, as 64,64; 'none' for a linear policy", low=1)
+    network: str = option("mlp", "network: mlp or linear")
+    hidden: tuple[int, ...] = option(
+        DEFAULT_HIDDEN, "sizes of the hidden layers, as 64,64; 'none' for a linear policy", low=1
+    )
     activation: Activation = option("tanh", "activation between layers")
-    initializer: Initializer = option("xavier", "initial weights: Xavier uniform, or OpenAI's normalised columns")
+    initializer: Initializer = option(
+        "xavier", "initial weights: Xavier uniform, OpenAI's normalised columns, or zero (linear)"
+    )
+    init_from: str | None = option(
+        None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
+    )
     normalize_observations: bool = option(True, "scale observations by their running mean and deviation")
     statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
     action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
@@ -87,6 +101,12 @@ class UpdateOptions:
     lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0, high=1)
     sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0, high=1)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
+    top_directions: int | None = option(
+        None, "let only so many of the best directions, by the better of their members, move the centre (ARS)", low=1
+    )
+    sigma_adaptation: float | None = option(
+        None, "adapt sigma by the centre's rank at this rate: grow when many members beat it, shrink when few do", above=0
+    )
     antithetic: bool = option(True, "sample members in mirrored pairs")
     common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
     noise: NoiseKind = option("table", "perturbations from a shared table, or drawn by counter without one")
@@ -101,6 +121,9 @@ class UpdateOptions:
             )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        directions = self.population // 2 if self.antithetic else self.population
+        if self.top_directions is not None and self.top_directions > directions:
+            raise UsageError(f"top_directions is {self.top_directions}; a population of {self.population} has {directions}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +151,9 @@ class StopOptions:
         """Refuse half a goal. Raises UsageError."""
         if (self.goal is None) != (self.patience is None):
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
-            raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
+            raise UsageError(
+                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +180,24 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
         self.check_goal()
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
+        self._check_network()
+        self._check_fitness()
+
+    def _check_network(self) -> None:
+        if self.network == "linear" and self.hidden not in (DEFAULT_HIDDEN, ()):
+            raise UsageError(
+                f"hidden is {','.join(map(str, self.hidden))}, and a linear network has none; use --network mlp"
+            )
+        if self.initializer == "zero" and self.network != "linear":
+            raise UsageError(
+                f"initializer zero is for --network linear, and this is {self.network}; use --initializer xavier"
+            )
+
+    def _check_fitness(self) -> None:
+        if self.reward_scale != 1.0 and self.shaping != "raw":
+            raise UsageError(
+                f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def save(path: Path, model: Any) -> None:
         else:
             torch.save(model.state_dict() if isinstance(model, nn.Module) else model, temporary)
         temporary.replace(path)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError where others raise OSError
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise RunError(f"the weights could not be saved to {str(path)!r}: {error.strerror or error}") from error
+        raise RunError(f"the weights could not be saved to {str(path)!r}: {str(error).splitlines()[0]}") from error

@@ -80,9 +80,14 @@ def shape(name: str, fitness: Floats) -> Floats:
     if name not in SHAPINGS:
         raise ValueError(f"unknown shaping {name!r}{nearest(name, SHAPINGS)}")
     fitness = np.asarray(fitness, dtype=np.float64)
+    check_fitness(fitness)
+    return SHAPINGS[name](fitness)
+
+
+def check_fitness(fitness: Floats) -> None:
+    """Refuse what cannot be learned from: NaN, +inf, or a generation in which every member failed (ValueError)."""
     if np.isnan(fitness).any() or np.isposinf(fitness).any():
         first = int(np.flatnonzero(np.isnan(fitness) | np.isposinf(fitness))[0])
         raise ValueError(f"fitness[{first}] is {fitness[first]}; expected a finite number, or -inf for a failed member")
     if not np.isfinite(fitness).any():
         raise ValueError("every member failed: no fitness to learn from")
-    return SHAPINGS[name](fitness)

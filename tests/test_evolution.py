@@ -137,7 +137,8 @@ def test_the_goal_stops_the_run_after_consecutive_iterations() -> None:
     evolution = esker.Evolution(x, lambda x: 7.0, goal=7, patience=3, population=4, **FAST)
     evolution.run(50)
     assert evolution.iteration == 3
-    assert evolution.outcome is not None and evolution.outcome.goal_reached
+    assert evolution.outcome is not None
+    assert evolution.outcome.goal_reached
 
 
 def test_the_model_ends_with_the_best_parameters_or_the_last() -> None:

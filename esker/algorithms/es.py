@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.config import ESConfig
+from esker.config import ESConfig, UpdateOptions
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.noise import NoiseTable
@@ -54,6 +54,7 @@ class EvolutionStrategy:
             momentum=config.momentum,
             shaping=config.shaping,
             weight_decay=config.weight_decay,
+            top_directions=config.top_directions,
             antithetic=config.antithetic,
             lr_decay=config.lr_decay,
             sigma_decay=config.sigma_decay,
@@ -102,6 +103,8 @@ class EvolutionStrategy:
         used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
         fitness = np.array([np.mean([r.fitness for r in episodes]) for episodes in members])
+        if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
+            self._refuse(members[0][0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
@@ -125,10 +128,7 @@ class EvolutionStrategy:
         """Move everything by one generation; answers its row of the journal."""
         progress, config = self.progress, self.config
         improved = self.improves(facts)
-        try:
-            update = self.strategy.tell(facts.fitness)
-        except ValueError as error:
-            raise RunError(f"{self.task.environment.name}, generation {self.generation}: {error}") from error
+        update = self.strategy.tell(facts.fitness)
         count = int(facts.statistics_count[0])
         self.statistics = self.statistics.plus(count, facts.statistics_total, facts.statistics_squares)
         progress.env_steps += int(facts.lengths.sum() + facts.center_lengths.sum())
@@ -141,8 +141,16 @@ class EvolutionStrategy:
         reached = config.goal is not None and center_return >= config.goal
         progress.goal_streak = progress.goal_streak + 1 if reached else 0
         row = self.row(progress, facts, update)
+        if config.sigma_adaptation is not None:
+            self.strategy.sigma = next_sigma(config, self.strategy.sigma, facts)
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
+
+    def begin_from(self, center: np.ndarray, statistics: Statistics | None) -> None:
+        """Start from other parameters than drawn ones, and from the observation statistics they were trained with."""
+        self.strategy.center.copy_(torch.from_numpy(np.array(center)))
+        if statistics is not None:
+            self.statistics = statistics
 
     @staticmethod
     def row(progress: Progress, facts: Facts, update: Update) -> dict[str, Any]:
@@ -209,6 +217,17 @@ class EvolutionStrategy:
         count = values.pop("statistics_count")
         self.statistics = Statistics(count, arrays["statistics.total"].copy(), arrays["statistics.squares"].copy())
         self.progress = Progress(**values)
+
+
+def next_sigma(config: UpdateOptions, sigma: float, facts: Facts) -> float:
+    """σ·exp(rate·(share - ¼)), share of members that beat the centre (ties count half), within a factor 10 of the start.
+
+    On a slope or a plateau half of them do and sigma grows; near an optimum few do and it shrinks.
+    """
+    returns, center = facts.returns[np.isfinite(facts.returns)], float(facts.center_returns.mean())
+    share = float((returns > center).mean() + 0.5 * (returns == center).mean())
+    moved = sigma * math.exp((config.sigma_adaptation or 0.0) * (share - 0.25))
+    return min(max(moved, config.sigma / 10), config.sigma * 10)
 
 
 def _next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.algorithms.es import EvolutionStrategy, Progress
+from esker.algorithms.es import EvolutionStrategy, Progress, next_sigma
 from esker.config import EvolutionConfig
 from esker.engines.plan import Plan
 from esker.errors import RunError
@@ -40,6 +40,7 @@ class FunctionEvolution:
             momentum=config.momentum,
             shaping=config.shaping,
             weight_decay=config.weight_decay,
+            top_directions=config.top_directions,
             antithetic=config.antithetic,
             lr_decay=config.lr_decay,
             sigma_decay=config.sigma_decay,
@@ -121,6 +122,8 @@ class FunctionEvolution:
         progress.discarded_steps += int(facts.discarded_steps[0])
         progress.wall_time += float(facts.seconds[0])
         progress.goal_streak = progress.goal_streak + 1 if goal is not None and center_return >= goal else 0
+        if self.config.sigma_adaptation is not None:
+            self.strategy.sigma = next_sigma(self.config, self.strategy.sigma, facts)
         return EvolutionStrategy.row(progress, facts, update)
 
     def snapshot(self) -> Snapshot:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from esker.algorithms.es import Progress
 from esker.config import DEFAULT_GENERATIONS, ESConfig, StopOptions
+from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
@@ -102,8 +103,7 @@ def catch_up(folder: RunFolder, state: State) -> list[str]:
     said = folder.mend()
     committed, rows = sum(1 for _ in folder.facts()), len(folder.rows())
     snapshot, damaged = folder.newest(min(committed, rows))
-    if snapshot is not None:
-        state.restore(snapshot)
+    _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
         apply(folder, state, facts, write_row=state.generation >= rows)
     return said + damaged
@@ -112,13 +112,22 @@ def catch_up(folder: RunFolder, state: State) -> list[str]:
 def rewind(folder: RunFolder, state: State, generation: int) -> list[str]:
     """Bring a state to any generation that was ever committed, without writing anything."""
     snapshot, damaged = folder.newest(generation)
-    if snapshot is not None:
-        state.restore(snapshot)
+    _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
         if state.generation >= generation:
             break
         state.advance(facts)
     return damaged
+
+
+def _begin(folder: RunFolder, state: State, snapshot: Snapshot | None) -> None:
+    """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
+    if snapshot is not None:
+        state.restore(snapshot)
+    elif getattr(state.config, "init_from", None) is not None:
+        raise RunError(
+            f"no intact checkpoint is left in {folder.path}, and its start, {state.config.init_from}, was not drawn"
+        )
 
 
 def stop_reason(config: StopOptions, state: State) -> Outcome | None:

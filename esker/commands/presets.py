@@ -27,7 +27,7 @@ def run(namespace: Namespace) -> int:
         return 0
     from rich.table import Table
 
-    table = Table("name", "environment", "what was seen", "evidence")
+    table = Table("name", "environment", "about", "evidence")
     for preset in presets:
         table.add_row(preset.name, preset.env, preset.about, preset.evidence or "untested")
     console().print(table)

@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 
 from esker.noise import Row
-from esker.policies.network import Batch
+from esker.policies.network import Batch, Shapes
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"]
-Initializer = Literal["xavier", "normalized-columns"]
+Initializer = Literal["xavier", "normalized-columns", "zero"]
 
 
 def _elu(x: Batch, alpha: float = 1.0, scale: float = 1.0) -> Batch:
@@ -32,7 +32,7 @@ ACTIVATIONS: dict[str, Callable[[Batch], Batch]] = {
     "leaky_relu": lambda x: np.maximum(x, np.float32(0.01) * x),
     "elu": _elu,
     "selu": lambda x: _elu(x, 1.6732632423543772, 1.0507009873554805),
-    "silu": lambda x: x / (1 + np.exp(-x)),
+    "silu": lambda x: x * (np.float32(0.5) + np.float32(0.5) * np.tanh(np.float32(0.5) * x)),
 }
 
 
@@ -57,13 +57,23 @@ class MLP:
         """How many parameters it has."""
         return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(self.sizes))
 
+    @property
+    def shapes(self) -> Shapes:
+        """Names and shapes of the parameters, as the equivalent torch.nn.Sequential has them."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, (fan_in, fan_out) in enumerate(pairwise(self.sizes)):
+            shapes |= {f"{2 * layer}.weight": (fan_out, fan_in), f"{2 * layer}.bias": (fan_out,)}
+        return shapes
+
     def initial(self, rng: np.random.Generator) -> Row:
-        """Zero biases, and Xavier-uniform weights or OpenAI's normalised rows (norm 1.0 hidden, 0.01 output)."""
+        """Zero biases, and weights by the initializer: OpenAI's normalised rows have norm 1.0 hidden, 0.01 output."""
         parts: list[Row] = []
         for layer, (fan_in, fan_out) in enumerate(pairwise(self.sizes), start=1):
             if self.initializer == "xavier":
                 bound = np.sqrt(6.0 / (fan_in + fan_out))
                 weight = rng.uniform(-bound, bound, (fan_out, fan_in))
+            elif self.initializer == "zero":
+                weight = np.zeros((fan_out, fan_in))
             else:
                 weight = rng.standard_normal((fan_out, fan_in))
                 norm = 0.01 if layer == len(self.sizes) - 1 else 1.0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from esker.noise import Row
 
 Batch = NDArray[np.float32]
+Shapes = dict[str, tuple[int, ...]]  # parameters by name, in the order of the flat vector
 
 
 class Rows(Protocol):
@@ -42,6 +43,11 @@ class Network(Protocol):
     @property
     def dimension(self) -> int:
         """How many parameters it has."""
+        ...
+
+    @property
+    def shapes(self) -> Shapes:
+        """Names and shapes of the parameters, as the equivalent torch module has them."""
         ...
 
     def initial(self, rng: np.random.Generator) -> Row:

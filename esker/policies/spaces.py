@@ -22,7 +22,7 @@ def to_json(space: Space) -> dict[str, Any]:
     if isinstance(space, gym.spaces.MultiDiscrete):
         return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": np.asarray(space.start).tolist()}
     if isinstance(space, gym.spaces.MultiBinary):
-        return {"kind": "MultiBinary", "n": list(space.shape)}
+        return {"kind": "MultiBinary", "n": list(space.shape) if len(space.shape) > 1 else space.shape[0]}
     if isinstance(space, gym.spaces.Tuple):
         return {"kind": "Tuple", "spaces": [to_json(part) for part in space.spaces]}
     if isinstance(space, gym.spaces.Dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import zlib
@@ -48,7 +49,8 @@ def append(path: Path, facts: Facts) -> None:
             file.flush()
             os.fsync(file.fileno())
         except OSError:
-            file.truncate(start)  # a full disk must not leave half a record in front of the next one
+            with contextlib.suppress(OSError):  # half a record must not stand in front of the next one
+                os.truncate(path, start)
             raise
 
 

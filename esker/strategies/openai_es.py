@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
 from esker.population import Population, by_direction
-from esker.shaping import SHAPINGS, shape
+from esker.shaping import SHAPINGS, check_fitness, shape
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -36,8 +36,9 @@ class Update:
 class OpenAIES:
     """Ask for members, tell their fitness, and the centre climbs.
 
-    `tell` computes g = 1/(Nσ) Σ wᵢεᵢ and lets the optimizer step on -g. Copies that are given equal seeds and equal
-    fitness stay bit-identical, wherever they live. Bad arguments raise ValueError.
+    `tell` computes g = 1/(Nσ) Σ wᵢεᵢ and lets the optimizer step on -g; with `top_directions` the sum and N are over the
+    members of the best directions only (Augmented Random Search, Mania et al. 2018). Copies that are given equal seeds and
+    equal fitness stay bit-identical, wherever they live. Bad arguments raise ValueError.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class OpenAIES:
         momentum: float = 0.0,
         shaping: str = "centered_rank",
         weight_decay: float = 0.0,
+        top_directions: int | None = None,
         antithetic: bool = True,
         lr_decay: float = 1.0,
         sigma_decay: float = 1.0,
@@ -58,11 +60,12 @@ class OpenAIES:
         noise: Noise | Literal["table", "counter"] = "counter",
     ) -> None:
         start = torch.as_tensor(center, dtype=torch.float32, device="cpu").detach().clone().contiguous()
-        _check(start, population, sigma, lr, optimizer, momentum, shaping, antithetic)
+        _check(start, population, sigma, lr, optimizer, momentum, shaping, antithetic, top_directions)
         self.population = population
         self.sigma = float(sigma)
         self.lr = float(lr)
         self.shaping = shaping
+        self.top_directions = top_directions
         self.antithetic = antithetic
         self.lr_decay = lr_decay
         self.sigma_decay = sigma_decay
@@ -89,10 +92,19 @@ class OpenAIES:
         values = np.asarray(fitness, dtype=np.float64)
         if values.ndim != 1 or len(values) < self.population or (self.antithetic and len(values) % 2):
             raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {self.population} members")
-        weights = by_direction(shape(self.shaping, values), self.antithetic)
-        gradient = self.noise.weighted_sum(self.generation, weights)
-        gradient /= np.float32(len(values) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
+        chosen = np.arange(len(values)) if self.top_directions is None else self._best(values)
+        weights = np.zeros(len(values))
+        weights[chosen] = shape(self.shaping, values[chosen])
+        gradient = self.noise.weighted_sum(self.generation, by_direction(weights, self.antithetic))
+        gradient /= np.float32(len(chosen) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
         return self._step(gradient)
+
+    def _best(self, fitness: np.ndarray) -> np.ndarray:
+        """The members of the best directions, in member order; a direction is as good as the better of its members."""
+        check_fitness(fitness)
+        members = np.arange(len(fitness)).reshape(-1, 2 if self.antithetic else 1)
+        best = np.argsort(-fitness[members].max(axis=1), kind="stable")[: self.top_directions]
+        return members[np.sort(best)].ravel()
 
     def _step(self, gradient: np.ndarray) -> Update:
         before = self.center.clone()
@@ -160,6 +172,7 @@ def _check(
     momentum: float,
     shaping: str,
     antithetic: bool,
+    top_directions: int | None,
 ) -> None:
     if center.ndim != 1 or len(center) == 0:
         raise ValueError(f"center has shape {tuple(center.shape)}; expected a flat vector of at least one parameter")
@@ -175,5 +188,8 @@ def _check(
         raise ValueError(f"optimizer is {optimizer!r}; expected one of {', '.join(OPTIMIZERS)}")
     if momentum and optimizer not in ("sgd", "rmsprop"):
         raise ValueError(f"momentum is {momentum}; {optimizer} has none (use sgd or rmsprop)")
+    directions = population // 2 if antithetic else population
+    if top_directions is not None and not 1 <= top_directions <= directions:
+        raise ValueError(f"top_directions is {top_directions}; expected 1 to {directions}, the directions of a generation")
     if shaping not in SHAPINGS:
         raise ValueError(f"shaping is {shaping!r}; expected one of {', '.join(SHAPINGS)}")

@@ -6,8 +6,10 @@ import contextlib
 import importlib
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.errors import UsageError, nearest
+from esker.errors import RunError, UsageError, nearest
 
 Env = gym.Env[Any, Any]
 EXTRAS = {"mujoco": "mujoco", "box2d": "box2d", "ale_py": "atari", "shimmy": "atari"}
@@ -31,12 +33,15 @@ class Environment:
     kwargs: dict[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()
     max_episode_steps: int | None = None
+    time_aware: bool = False
 
     def make(self, **extra: Any) -> Env:
         """A new environment. What the user must mend (unknown id, missing extra, bad arguments) raises UsageError."""
         env = self._bare(self.kwargs | extra)
         for path in self.wrappers:
             env = _import(path, "wrapper")(env)
+        if self.time_aware:
+            env = _time_aware(env)
         space = env.observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
             try:
@@ -108,6 +113,32 @@ def reset_is_exact(env: Env, other: Env | None = None) -> bool:
 
 
 @contextlib.contextmanager
+def tried(environment: Environment, timeout: float | None = None) -> Iterator[Env]:
+    """An instance to look at before training; whatever it raises, or a hang past the timeout, becomes a RunError."""
+
+    def too_long(number: int, frame: Any) -> None:
+        raise TimeoutError(f"a first look at it took longer than {timeout:g} s")
+
+    env = environment.make()
+    timed = timeout is not None and threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGALRM, too_long) if timed else None
+    try:
+        if timed and timeout is not None:
+            signal.setitimer(signal.ITIMER_REAL, timeout)
+        yield env
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise RunError(f"environment {environment.name} fails before training begins: {text}") from error
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        env.close()
+
+
+@contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Send what C libraries print (MuJoCo: one warning per environment made) nowhere."""
     sys.stdout.flush()
@@ -124,6 +155,15 @@ def silence() -> Iterator[None]:
             for number, descriptor in zip((1, 2), saved, strict=True):
                 os.dup2(descriptor, number)
                 os.close(descriptor)
+
+
+def _time_aware(env: Env) -> Env:
+    """Gymnasium's wrapper: the share of the time limit that is over, 0 to 1, is one more number of the observation."""
+    try:
+        return gym.wrappers.TimeAwareObservation(env, normalize_time=True)
+    except ValueError as error:
+        text = "time_aware needs episodes of limited length, and this environment has no limit; add --max-episode-steps"
+        raise UsageError(text) from error
 
 
 def _registered() -> list[str]:
@@ -159,9 +199,10 @@ def _callable(name: str) -> Callable[..., Env] | None:
         return None
     module, attribute = name.split(":", 1)
     found = getattr(_module(module, f"environment {name!r}"), attribute, None)
-    if found is None and attribute not in gym.registry:
+    if not callable(found) and attribute not in gym.registry:
         known = [*vars(sys.modules[module]), *gym.registry]
-        raise UsageError(f"{module!r} defines no {attribute!r} and registers no such id{nearest(attribute, known)}")
+        what = f"{module!r} defines no callable {attribute!r} and registers no such id"
+        raise UsageError(f"environment {name!r}: {what}{nearest(attribute, known)}")
     return found if callable(found) else None
 
 

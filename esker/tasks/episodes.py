@@ -45,6 +45,8 @@ class Episodes:
     statistics_share: float = 1.0
     action_noise: float = 0.0
     sign_fitness: bool = False
+    reward_scale: float = 1.0
+    survival_bonus: float = 0.0
     fresh_environments: bool = False
     center_purpose: Purpose = Purpose.CENTER_EPISODE
     slots: int = 32
@@ -137,7 +139,7 @@ class Slots:
         """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
         observations, totals, items, board = self.observations, self.totals, self.items, self.board
-        shape, signed = self.observations.shape[1:], self.task.sign_fitness
+        shape, signed, bonus = self.observations.shape[1:], self.task.sign_fitness, self.task.survival_bonus
         ended: list[tuple[int, str | None, str]] = []
         reward: Any
         self.tick += 1
@@ -156,7 +158,7 @@ class Slots:
                 ended.append((row, _describe(error), traceback.format_exc()))
                 continue
             if signed:
-                self.signs[row] += (reward > 0) - (reward < 0)
+                self.signs[row] += (reward > bonus) - (reward < bonus)
             if terminated or truncated:
                 ended.append((row, None, ""))
         cap = self.job.episode_cap
@@ -245,8 +247,13 @@ class Slots:
         statistics = None
         if self.task.counts_observations(self.job.generation, item):
             statistics = self.sums[row].copy(), self.squares[row].copy()
-        fitness = float(self.signs[row]) if self.task.sign_fitness else total
-        return Result(item, fitness, total, length, statistics)
+        return Result(item, self._fitness(row, total, length), total, length, statistics)
+
+    def _fitness(self, row: int, total: float, length: int) -> float:
+        """What the strategy is told of an episode."""
+        if self.task.sign_fitness:
+            return float(self.signs[row])
+        return self.task.reward_scale * (total - self.task.survival_bonus * length)
 
     def _move(self, last: int, row: int) -> None:
         """Close the gap at `row` with the last busy row; the two environments change places."""

@@ -1,0 +1,7 @@
+"""`python -m esker` is the command line."""
+
+import sys
+
+from esker.cli import main
+
+sys.exit(main())

@@ -1,0 +1,39 @@
+"""Shared by all tests: the folder of test environments is importable here and in worker processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line as a user would, in an empty folder; answers status, output and errors."""
+
+    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"PYTHONPATH": f"{HERE.parent}{os.pathsep}{HERE}"}
+        return subprocess.run(
+            [sys.executable, "-m", "esker", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=120,
+            **options,  # type: ignore[call-overload]
+        )
+
+    return run
+
+
+def center(run: object, checkpoint: str | int = "latest") -> np.ndarray:
+    """The parameters of a run's checkpoint."""
+    return run.policy(checkpoint).parameters  # type: ignore[attr-defined]

@@ -1,0 +1,210 @@
+"""Every option changes what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import center
+
+import esker
+from esker.config import ESConfig
+from esker.runs import checkpoints
+
+BASE: dict[str, Any] = {
+    "preset": None,
+    "population": 8,
+    "generations": 3,
+    "center_episodes": 2,
+    "hidden": (8,),
+    "table_size": 50_000,
+    "workers": 0,
+    "quiet": True,
+}
+
+
+def train(tmp_path: Path, name: str, env: str = "CartPole-v1", **options: Any) -> esker.Run:
+    return esker.train(env, run_dir=str(tmp_path / name), **(BASE | options))
+
+
+# Options whose value must show in the trained parameters.
+CHANGES = {
+    "seed": 5,
+    "population": 10,
+    "sigma": 0.3,
+    "lr": 0.2,
+    "optimizer": "rmsprop",
+    "weight_decay": 0.5,
+    "lr_decay": 0.5,
+    "sigma_decay": 0.5,
+    "shaping": "log_utility",
+    "antithetic": False,
+    "common_seeds": False,
+    "episodes_per_member": 2,
+    "min_steps": 20_000,
+    "noise": "counter",
+    "table_size": 60_000,
+    "hidden": (8, 8),
+    "activation": "relu",
+    "initializer": "normalized-columns",
+    "normalize_observations": False,
+    "statistics_episodes": 1,
+    "max_episode_steps": 9,
+    "adaptive_cap": "twice-mean",
+    "env_kwargs": {"sutton_barto_reward": True},
+    "generations": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return center(train(tmp_path_factory.mktemp("baseline"), "run")).tobytes()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Path, name: str) -> None:
+    assert center(train(tmp_path, "run", **{name: CHANGES[name]})).tobytes() != baseline
+
+
+# Options of other kinds, and the test that shows what each does.
+SHOWN_ELSEWHERE = {
+    "momentum": "test_momentum_needs_sgd_and_changes_the_result",
+    "cap_initial": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
+    "cap_threshold": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
+    "cap_factor": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
+    "wrapper": "test_wrappers_are_applied",
+    "action_mode": "test_continuous_action_options_change_the_result",
+    "bins": "test_continuous_action_options_change_the_result",
+    "action_noise": "test_continuous_action_options_change_the_result",
+    "center_episodes": "test_center_episodes_are_counted_and_averaged",
+    "steps": "test_training_stops_at_the_first_limit",
+    "wall_time": "test_training_stops_at_the_first_limit",
+    "goal": "test_a_goal_stops_after_patience_evaluations_in_a_row",
+    "patience": "test_a_goal_stops_after_patience_evaluations_in_a_row",
+    "checkpoint_every": "test_snapshots_are_written_and_kept_as_asked",
+    "keep": "test_snapshots_are_written_and_kept_as_asked",
+    "run_dir": "every test here",
+    "quiet": "test_quiet_prints_nothing",
+    "inexact": "test_exactness: test_a_machine_that_computes_other_bits_is_refused_unless_told",
+    "workers": "test_exactness: test_a_killed_worker_does_not_change_a_bit",
+    "slots": "test_slots_bound_the_environments_made",
+    "step_timeout": "test_faults: test_a_hanging_step_is_evaluated_again_elsewhere",
+    "on_error": "test_faults: test_with_on_error_worst_failed_members_rank_last_and_are_counted",
+    "fresh_environments": "test_episodes: test_fresh_environments_make_a_fickle_environment_exact",
+    "env": "every test here",
+    "algo": "test_cli: test_a_wrong_request_gets_status_2_and_one_line",
+}
+
+
+def test_no_option_is_without_a_test_of_its_effect() -> None:
+    assert set(ESConfig.__dataclass_fields__) == set(CHANGES) | set(SHOWN_ELSEWHERE)
+
+
+def test_momentum_needs_sgd_and_changes_the_result(tmp_path: Path) -> None:
+    plain = train(tmp_path, "plain", optimizer="sgd")
+    assert center(train(tmp_path, "momentum", optimizer="sgd", momentum=0.9)).tobytes() != center(plain).tobytes()
+
+
+def test_the_threshold_cap_starts_low_and_grows_by_its_factor(tmp_path: Path) -> None:
+    options = {"adaptive_cap": "threshold", "cap_initial": 8, "cap_factor": 2.0, "generations": 4}
+    grown = train(tmp_path, "grown", "worlds:Corridor", env_kwargs={"length": 50}, cap_threshold=1.0, **options)
+    assert [row["episode_length_mean"] for row in grown.history] == [8, 16, 32, 50]
+    rarely = train(tmp_path, "rarely", cap_threshold=0.9, **options | {"cap_initial": 30, "generations": 1})
+    assert rarely.history[0]["episode_cap"] == 30
+
+
+def test_the_twice_mean_cap_follows_the_last_generation(tmp_path: Path) -> None:
+    run = train(tmp_path, "run", adaptive_cap="twice-mean", cap_initial=10)
+    lengths = [row["episode_length_mean"] for row in run.history]
+    assert [row["episode_cap"] for row in run.history] == [10, round(2 * lengths[0]), round(2 * lengths[1])]
+
+
+def test_wrappers_are_applied(tmp_path: Path) -> None:
+    plain = train(tmp_path, "plain", "worlds:make_corridor")
+    doubled = train(tmp_path, "doubled", "worlds:make_corridor", wrapper=["worlds:scale_reward"])
+    assert (plain.best_return, doubled.best_return) == (16.0, 32.0)
+
+
+def test_continuous_action_options_change_the_result(tmp_path: Path) -> None:
+    variants: list[dict[str, Any]] = [
+        {},
+        {"action_noise": 0.2},
+        {"action_mode": "tanh"},
+        {"action_mode": "binned"},
+        {"action_mode": "binned", "bins": 3},
+    ]
+    found = {center(train(tmp_path, str(i), "worlds:Continuous", **v)).tobytes() for i, v in enumerate(variants)}
+    assert len(found) == len(variants)
+
+
+@pytest.mark.parametrize("shaping", ["centered_rank", "normalized", "log_utility", "raw", "sign", "centered_sign_rank"])
+def test_every_shaping_trains(tmp_path: Path, shaping: str) -> None:
+    run = train(tmp_path, "run", "worlds:Continuous", shaping=shaping, generations=2)
+    assert run.history[-1]["gradient_norm"] >= 0
+    assert len(run.history) == 2
+
+
+def test_center_episodes_are_counted_and_averaged(tmp_path: Path) -> None:
+    run = train(tmp_path, "run", center_episodes=5, generations=1)
+    facts = next(run.folder.facts())
+    assert len(facts.center_returns) == 5
+    assert run.history[0]["center_return"] == facts.center_returns.mean()
+    assert run.history[0]["env_steps"] == facts.lengths.sum() + facts.center_lengths.sum()
+    assert run.history[0]["center_rank"] == 1 + (facts.returns > facts.center_returns.mean()).sum()
+
+
+def test_training_stops_at_the_first_limit(tmp_path: Path) -> None:
+    by_steps = train(tmp_path, "steps", generations=100, steps=6000)
+    assert by_steps.history[-2]["env_steps"] < 6000 <= by_steps.history[-1]["env_steps"]
+    by_time = train(tmp_path, "time", generations=10**6, wall_time=0.3)
+    assert by_time.history[-2]["wall_time"] < 0.3 <= by_time.history[-1]["wall_time"]
+
+
+def test_a_goal_stops_after_patience_evaluations_in_a_row(tmp_path: Path) -> None:
+    run = train(tmp_path, "run", "worlds:Corridor", generations=50, goal=16.0, patience=3)
+    assert [row["goal_streak"] for row in run.history] == [1, 2, 3]
+    assert run.outcome is not None
+    assert run.outcome.goal_reached
+    assert len(train(tmp_path, "never", "worlds:Corridor", goal=16.5, patience=1).history) == 3
+
+
+def test_snapshots_are_written_and_kept_as_asked(tmp_path: Path) -> None:
+    def kept(run: esker.Run) -> set[int]:
+        best = {checkpoints.pointed(run.folder.best_file)}
+        return set(checkpoints.generations(run.folder.checkpoints)) - best - {0}  # type: ignore[operator]
+
+    constant = {"env": "worlds:Corridor", "generations": 7}
+    assert kept(train(tmp_path, "a", checkpoint_every=2, keep=None, **constant)) == {2, 4, 6, 7}
+    assert kept(train(tmp_path, "b", checkpoint_every=3, keep=2, **constant)) == {6, 7}
+
+
+def test_quiet_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    train(tmp_path, "quiet")
+    assert capfd.readouterr() == ("", "")
+    train(tmp_path, "loud", quiet=False)
+    assert "generation 2" in capfd.readouterr().out
+
+
+def test_slots_bound_the_environments_made(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make() -> Any:
+        from worlds import Corridor
+
+        made.append(1)
+        return Corridor()
+
+    esker.train(make, run_dir=str(tmp_path / "run"), **(BASE | {"slots": 3}))
+    assert len(made) == 1 + 3  # one to look at, three slots
+
+
+def test_a_callback_sees_every_row_and_can_stop(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def look(row: dict[str, Any]) -> bool:
+        seen.append(row["generation"])
+        return len(seen) == 2
+
+    assert len(train(tmp_path, "run", on_generation=look, generations=9).history) == 2
+    assert seen == [0, 1]

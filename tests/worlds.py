@@ -1,0 +1,160 @@
+"""Small environments with known behaviour, for tests; importable by worker processes as `worlds:Name`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+class Corridor(gym.Env):
+    """Walks right for +1 a step; ends with a terminal reward of 10 after `length` steps. Counts every step it is given."""
+
+    def __init__(self, length: int = 7, log: str | None = None, limit: int | None = None) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        self.length, self.log, self.over = length, log, True
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.at, self.over = 0, False
+        self.noise = self.np_random.normal(size=3)
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        assert not self.over, "stepped past the end of an episode"
+        if self.log:
+            with open(self.log, "a") as file:
+                file.write("x")
+        self.at += 1
+        self.over = self.at >= self.length
+        return self._observe(), 10.0 if self.over else 1.0, self.over, False, {}
+
+    def _observe(self) -> np.ndarray:
+        return self.noise + self.at
+
+
+class Continuous(gym.Env):
+    """One action; reward -(action - target)², target from the seed; five steps."""
+
+    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.action_space = gym.spaces.Box(low, high, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.at, self.target = 0, self.np_random.uniform(-0.5, 0.5)
+        return np.array([self.target, 1.0]), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.at += 1
+        assert self.action_space.contains(action), action
+        return np.array([self.target, 1.0]), -float((action[0] - self.target) ** 2), False, self.at >= 5, {}
+
+
+class Spaces(gym.Env):
+    """Any spaces: observations are samples, rewards constant, episodes of four steps; actions must belong."""
+
+    def __init__(self, observation: str = "box", action: str = "discrete") -> None:
+        s = gym.spaces
+        observations: dict[str, gym.Space] = {
+            "box": s.Box(-1, 1, (2, 3), np.float32),
+            "discrete": s.Discrete(5),
+            "dict": s.Dict({"a": s.Discrete(3), "b": s.Box(-1, 1, (2,), np.float32)}),
+            "tuple": s.Tuple((s.Discrete(2), s.Box(-1, 1, (4,), np.float32))),
+        }
+        actions: dict[str, gym.Space] = {
+            "discrete": s.Discrete(3, start=5),
+            "multidiscrete": s.MultiDiscrete([2, 3, 4]),
+            "multibinary": s.MultiBinary(3),
+            "box": s.Box(np.array([-1, 0], np.float32), np.array([1, 2], np.float32)),
+            "matrix": s.Box(-2, 2, (2, 2), np.float32),
+            "text": s.Text(3),
+        }
+        self.observation_space, self.action_space = observations[observation], actions[action]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.at = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        assert self.action_space.contains(action), action
+        self.at += 1
+        return self.observation_space.sample(), 1.0, self.at >= 4, False, {}
+
+
+class Faulty(Corridor):
+    """A corridor in which something goes wrong at step 3 of the episodes whose seed has remainder `when` modulo `of`."""
+
+    def __init__(
+        self, fault: str, when: int = 0, of: int = 1, once: str | None = None, length: int = 7, first: bool = False
+    ) -> None:
+        super().__init__(length)
+        self.first = first  # also in the episodes by which an environment is looked at before training
+        self.fault, self.when, self.of, self.once = fault, when, of, once
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        result = super().reset(seed=seed)
+        self.bad = seed is not None and (seed > 2 or self.first) and seed % self.of == self.when
+        if self.bad and self.fault == "reset":
+            raise RuntimeError("cannot reset")
+        return result
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        if self.bad and self.at == 3 and self._now():
+            if self.fault == "raise":
+                raise RuntimeError("the robot fell over")
+            if self.fault == "nan":
+                reward = float("nan")
+            if self.fault == "nan-observation":
+                observation = observation * np.nan
+            if self.fault == "shape":
+                observation = observation[:1]
+            if self.fault == "hang":
+                time.sleep(3600)
+            if self.fault == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.fault == "slow":
+                time.sleep(0.05)
+        return observation, reward, terminated, truncated, info
+
+    def _now(self) -> bool:
+        """Every time, or only the first time that anybody gets here."""
+        if self.once is None:
+            return True
+        try:
+            Path(self.once).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+class Fickle(Corridor):
+    """Does not repeat from its seed on a used instance: it remembers how often it was reset."""
+
+    resets = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        _, info = super().reset(seed=seed)
+        self.noise = self.noise + self.resets
+        self.resets += 1
+        return self._observe(), info
+
+
+def make_corridor(**kwargs: Any) -> gym.Env:
+    return Corridor(**kwargs)
+
+
+def scale_reward(env: gym.Env) -> gym.Env:
+    return gym.wrappers.TransformReward(env, lambda reward: 2.0 * float(reward))
+
+
+NOT_CALLABLE = 3
