@@ -27,8 +27,8 @@ from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
-from esker.runs.checkpoints import Snapshot
-from esker.runs.folder import RunFolder, default_path
+from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
+from esker.runs.folder import RunFolder, default_path, is_checkpoint
 from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.tasks.task import Job
 from esker.warm_start import warm_start
@@ -284,9 +284,39 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
+
+    config: ESConfig
+    about: dict[str, Any]
+    snapshot: Snapshot
+    notices: list[str]
+
+
+def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
+    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError."""
+    path = Path(path)
+    if not is_checkpoint(path):
+        folder = RunFolder.open(path)
+        return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
+    try:
+        snapshot = checkpoints.read(path)
+    except DamagedCheckpoint as error:
+        raise UsageError(f"checkpoint {error}; the run it came from can recompute it from its facts") from error
+    if str(checkpoint) not in ("best", "latest", str(snapshot.generation)):
+        raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
+    home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
+    if not home.config_file.is_file():
+        raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+    return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
+
+
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
     committed = sum(1 for _ in folder.facts())
+    if not committed and not checkpoints.generations(folder.checkpoints):
+        raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
     if checkpoint in ("best", "latest"):
         generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
         generation = committed if generation is None else generation
@@ -311,9 +341,12 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
 
 def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
     """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
-    folder = RunFolder.open(Path(run_dir))
-    config, about = folder.config(ALGORITHMS), folder.about()
-    snapshot, _ = find_snapshot(folder, checkpoint)
+    return policy_of(open_trained(run_dir, checkpoint))
+
+
+def policy_of(trained: Trained) -> Policy:
+    """The policy that acts with a snapshot."""
+    config, about, snapshot = trained.config, trained.about, trained.snapshot
     task = build_task(config, Environment(config.env), about)
     normalizer = _normalizer(snapshot) if config.normalize_observations else None
     space = spaces.from_json(about["observation_space"])
@@ -332,12 +365,11 @@ def evaluate(
     """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
     if episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
-    folder = RunFolder.open(Path(run_dir))
-    config = folder.config(ALGORITHMS)
-    snapshot, notices = find_snapshot(folder, checkpoint)
+    trained = open_trained(run_dir, checkpoint)
+    config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, folder.about()),
+        build_task(config, environment, trained.about),
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
@@ -351,7 +383,7 @@ def evaluate(
     with open_engine(task, workers) as engine:
         engine.evaluate(Job(0, snapshot.arrays["center"], config.sigma, normalizer), plan)
     results = plan.of_center()
-    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), notices
+    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
 
 
 def _normalizer(snapshot: Snapshot) -> Any:

@@ -53,6 +53,7 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
         reward_scale=config.reward_scale,
         survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
+        rank=config.rank if config.noise == "low-rank" else None,
         slots=config.slots,
     )
 

@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from esker.commands import bench, check, evaluate, presets, resume, train
+from esker.commands import bench, check, evaluate, plot, presets, render, report, resume, train
 from esker.errors import RunError, UsageError
 from esker.flags import Parser
 
-COMMANDS = (train, resume, evaluate, check, presets, bench)
+COMMANDS = (train, resume, evaluate, render, report, plot, check, presets, bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -109,8 +109,6 @@ class UpdateOptions:
     )
     antithetic: bool = option(True, "sample members in mirrored pairs")
     common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
-    noise: NoiseKind = option("table", "perturbations from a shared table, or drawn by counter without one")
-    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
 
     def check_update(self) -> None:
         """Refuse update options that exclude each other. Raises UsageError."""
@@ -133,6 +131,9 @@ class StrategyOptions(UpdateOptions):
     episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
     min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
     center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
+    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
+    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +179,8 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
         """Refuse what no single option can know to be wrong. Raises UsageError."""
         self.check_update()
         self.check_goal()
+        if self.noise != "low-rank" and self.rank != 1:
+            raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
         self._check_network()
@@ -208,6 +211,8 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
     population: int = option(50, "members per iteration", low=2)
     sigma: float = option(0.1, "scale of the perturbations", above=0)
     lr: float = option(0.001, "learning rate of the optimizer", above=0)
+    noise: Literal["table", "counter"] = option("table", "perturbations from a shared table, or drawn by counter")
+    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
     evaluations_per_member: int = option(1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1)
     center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1)
     members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from esker.address import Purpose, generator, key, keys
 
 Row = NDArray[np.float32]
-NoiseKind = Literal["table", "counter"]
+NoiseKind = Literal["table", "counter", "low-rank"]
 BLOCK = 1 << 20  # normals drawn from one address when a table is filled
 ALIGN = 16  # offsets are multiples of a cache line
 DEFAULT_TABLE_SIZE = 25_000_000

@@ -68,6 +68,7 @@ WRONG = [
     (["train", "CartPole-v1", "--config", "nowhere.toml"], "'nowhere.toml' does not exist"),
     (["train", "CartPole-v1", "--config", '{"observation_filter": "x"}'], "expected MeanStdFilter or NoFilter"),
     (["train", "CartPole-v1", "--momentum", "0.9"], "adam has none"),
+    (["train", "CartPole-v1", "--rank", "2"], "it is for --noise low-rank"),
     (["train", "CartPole-v1", "--bins", "5"], "bins is for --action-mode binned"),
     (["train", "CartPole-v1", "--action-mode", "tanh"], "is for continuous (Box) actions"),
     (["train", "CartPole-v1", "--action-noise", "0.1"], "it is for continuous (Box) actions"),

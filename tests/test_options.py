@@ -54,6 +54,9 @@ CHANGES = {
     "adaptive_cap": "twice-mean",
     "env_kwargs": {"sutton_barto_reward": True},
     "generations": 4,
+    "time_aware": True,
+    "top_directions": 2,
+    "sigma_adaptation": 0.5,
 }
 
 
@@ -69,6 +72,11 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 
 # Options of other kinds, and the test that shows what each does.
 SHOWN_ELSEWHERE = {
+    "network": "test_warm_start: test_a_linear_network_from_zero_acts_with_its_first_action",
+    "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
+    "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
+    "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
+    "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
     "momentum": "test_momentum_needs_sgd_and_changes_the_result",
     "cap_initial": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
     "cap_threshold": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",

@@ -13,7 +13,7 @@ from esker.flags import Parser
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "eval", run, "evaluate a run's policy over seeded episodes")
-    parser.add_argument("run", metavar="RUN_DIR")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or one checkpoint's folder")
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes (default: 100)")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ def folder_name(generation: int) -> str:
     return f"{generation:06d}"
 
 
-def write(folder: Path, snapshot: Snapshot) -> Path:
-    """Write a snapshot, whole or not at all."""
+def write(folder: Path, snapshot: Snapshot, beside: Iterable[Path] = ()) -> Path:
+    """Write a snapshot, whole or not at all; copies of the files `beside` it let the folder be used on its own."""
     target = folder / folder_name(snapshot.generation)
     building = folder / f".{target.name}-{os.getpid()}"
     building.mkdir(parents=True, exist_ok=True)
@@ -43,6 +44,8 @@ def write(folder: Path, snapshot: Snapshot) -> Path:
         (building / "state.safetensors").write_bytes(data)
         values = {"generation": snapshot.generation, "sha256": hashlib.sha256(data).hexdigest(), **snapshot.values}
         (building / "state.json").write_text(json.dumps(values, indent=1) + "\n")
+        for file in beside:
+            shutil.copyfile(file, building / file.name)
         shutil.rmtree(target, ignore_errors=True)
         building.rename(target)
     except OSError:

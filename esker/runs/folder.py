@@ -54,6 +54,8 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run folder. A folder that is none raises UsageError."""
         folder = cls(path)
+        if is_checkpoint(path):
+            raise UsageError(f"{str(path)!r} is one checkpoint, not a run folder; `esker eval` and `esker render` take it")
         if not folder.config_file.is_file():
             what = "is not a run folder (it has no config.toml)" if path.is_dir() else "does not exist"
             raise UsageError(f"{str(path)!r} {what}; `esker train` makes one")
@@ -159,7 +161,7 @@ class RunFolder:
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """Write a snapshot and let `best` or `latest` name it."""
-        checkpoints.write(self.checkpoints, snapshot)
+        checkpoints.write(self.checkpoints, snapshot, beside=(self.config_file, self.about_file))
         if best:
             checkpoints.point(self.best_file, snapshot.generation)
         if latest:
@@ -198,6 +200,11 @@ class RunFolder:
             return "running"
         text = self.status_file.read_text().strip() if self.status_file.exists() else ""
         return "crashed" if text in ("", "running") else text
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder is one checkpoint, on its own or inside a run."""
+    return (path / "state.safetensors").is_file()
 
 
 def default_path(env: str, algo: str, seed: int) -> Path:

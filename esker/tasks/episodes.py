@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from esker.address import UINT64, Purpose, episode_seed, generator, key
+from esker.lowrank import LowRankNoise
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.network import Network
@@ -49,6 +50,7 @@ class Episodes:
     survival_bonus: float = 0.0
     fresh_environments: bool = False
     center_purpose: Purpose = Purpose.CENTER_EPISODE
+    rank: int | None = None
     slots: int = 32
 
     def address(self, item: int) -> tuple[int | None, int]:
@@ -81,6 +83,8 @@ class Episodes:
 
     def noise(self, table: NoiseTable | None) -> Noise:
         """The directions that members explore."""
+        if self.rank is not None:
+            return LowRankNoise(self.seed, tuple(self.network.shapes.values()), self.rank)
         if table is None:
             return CounterNoise(self.seed, self.network.dimension)
         return TableNoise(table, self.seed, self.network.dimension)

@@ -1,0 +1,82 @@
+"""`esker report`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from esker.commands.base import Commands, command, console
+from esker.errors import UsageError
+from esker.flags import Parser
+
+HELP = """\
+Write one self-contained HTML page about one or many runs: learning curves, fitness distribution, centre rank, speed,
+what differs between configurations, versions, videos. It needs no network and can be mailed. Examples:
+
+  esker report runs/CartPole-v1/es-s0
+  esker report runs/a runs/b --render -o compare.html
+  esker report runs --serve
+
+A folder that holds runs stands for all of them; runs that differ in their seed only are drawn as one."""
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "report", run, "write an interactive page about runs, or serve it live", HELP)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or folders that hold some")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the page (default: RUN/report.html; report.html for several)"
+    )
+    parser.add_argument("--render", action="store_true", help="record the best policy of runs that have no video yet")
+    parser.add_argument("--serve", action="store_true", help="serve the page on this machine and follow the runs")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port for --serve (default: a free one)")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    if namespace.serve and namespace.output:
+        raise UsageError("--serve writes no file, so -o has no effect; leave out one of them")
+    if namespace.port and not namespace.serve:
+        raise UsageError("--port is for --serve; add --serve or leave it out")
+    if namespace.render:
+        _record(namespace.runs)
+    return _serve(namespace.runs, namespace.port) if namespace.serve else _write(namespace.runs, namespace.output)
+
+
+def _write(runs: list[str], output: str | None) -> int:
+    from esker.logs.report.data import read_sweeps, report_data
+    from esker.logs.report.page import write_page
+    from esker.runs.reading import read_runs
+
+    found = read_runs(runs)
+    only = found[0].folder.path if len(found) == 1 else Path(runs[0]) if len(runs) == 1 else Path()
+    target = Path(output) if output else only / "report.html"
+    if target.suffix not in (".html", ".htm"):
+        raise UsageError(f"output is {str(target)!r}; expected a file that ends in .html")
+    write_page(report_data(found, sweeps=read_sweeps(runs)), target)
+    size = target.stat().st_size / 1024
+    console().print(f"{target}: {len(found)} runs, {size:,.0f} KiB", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _serve(runs: list[str], port: int) -> int:
+    from esker.logs.report.serve import open_server
+
+    with open_server(runs, port) as server:
+        address = f"http://{server.server_address[0]!s}:{server.server_address[1]}/"
+        print(f"serving {address} until Ctrl-C", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+def _record(runs: list[str]) -> None:
+    from esker.render import Options, render
+    from esker.runs.reading import find_runs
+
+    for path in find_runs(runs):
+        if not any((path / "videos").glob("*.mp4")):
+            recording = render(path, "best", Options())
+            console().print(f"recorded {recording.files[0]}", highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""The report: one self-contained interactive page about one or many runs, written once or served live."""

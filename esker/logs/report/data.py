@@ -1,0 +1,157 @@
+"""What the report's page draws, as one JSON object: runs, their curves, distributions, differences, videos, sweep."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from esker import __version__
+from esker.errors import UsageError
+from esker.runs.reading import AXES, AXIS_LABELS, RunData, differences, group_runs
+from esker.shaping import SIGN_SHAPINGS
+
+QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+# Journal columns that the page can draw, with the heading of their chart.
+COLUMNS = {
+    "center_return": "Centre return",
+    "return_mean": "Mean return of members",
+    "return_max": "Best member",
+    "return_min": "Worst member",
+    "return_std": "Spread of returns",
+    "center_rank": "Centre rank",
+    "members": "Members",
+    "steps_per_second": "Steps per second",
+    "episode_length_mean": "Episode length",
+    "sigma": "Sigma",
+    "gradient_norm": "Gradient norm",
+    "update_ratio": "Update ratio",
+}
+MOST_POINTS, ALL_POINTS, FEWEST_POINTS = 600, 12_000, 100
+MOST_VIDEO_BYTES = 8_000_000
+SWEEP_PARTS = ("name", "env", "sampler", "objective", "space", "trials", "best", "importance")
+
+
+def report_data(runs: Sequence[RunData], *, sweeps: Sequence[dict[str, Any]] = (), live: bool = False) -> dict[str, Any]:
+    """Everything the page shows of these runs."""
+    groups = group_runs(runs)
+    group_of = {id(run): number for number, group in enumerate(groups) for run in group.runs}
+    points = max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // max(1, len(runs))))
+    return {
+        "esker": __version__,
+        "written": time.strftime("%Y-%m-%d %H:%M"),
+        "live": live,
+        "axes": AXIS_LABELS,
+        "axis_columns": AXES,
+        "columns": COLUMNS,
+        "quantiles": QUANTILES,
+        "groups": [{"env": group.env, "label": group.label} for group in groups],
+        "runs": [run_data(run, group_of[id(run)], points) for run in runs],
+        "differing": list(differences(runs)),
+        "sweeps": list(sweeps),
+    }
+
+
+def read_sweeps(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """What `esker sweep` found, for each path that is a sweep's folder. A file that cannot be read raises UsageError."""
+    found = []
+    for file in (Path(path) / "sweep.json" for path in paths):
+        if not file.is_file():
+            continue
+        try:
+            sweep = json.loads(file.read_text())
+            found.append({name: sweep[name] for name in SWEEP_PARTS})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{str(file)!r} cannot be read: {type(error).__name__}: {error}") from error
+    return found
+
+
+def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
+    """One run: what it is, where it stands, its curves and its video."""
+    kept = thinned(len(run.rows), points)
+    rows = [run.rows[index] for index in kept]
+    last = run.rows[-1] if run.rows else {}
+    return {
+        "name": run.name,
+        "group": group,
+        "seed": run.seed,
+        "status": run.status,
+        "generations": len(run.rows),
+        "best": run.best_return,
+        "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes", "center_return")},
+        "curves": {name: [row.get(name) for row in rows] for name in (*AXES.values(), *COLUMNS)},
+        "distribution": distribution(run, points // 2),
+        "config": {name: _text(value) for name, value in run.config.items()},
+        "versions": run.about.get("versions", {}),
+        "fingerprint": run.about.get("fingerprint"),
+        "video": video_of(run.folder.path),
+    }
+
+
+def distribution(run: RunData, points: int) -> dict[str, Any] | None:
+    """Quantiles of the members' fitness at some generations; None for a run that commits no facts."""
+    at = {run.rows[index]["generation"]: run.rows[index] for index in thinned(len(run.rows), points)}
+    columns: dict[str, list[Any]] = {name: [] for name in AXES.values()}
+    levels: list[list[float]] = [[] for _ in QUANTILES]
+    for facts in run.folder.facts():
+        row = at.get(int(facts.generation[0]))
+        fitness = facts.fitness[np.isfinite(facts.fitness)]
+        if row is None or not fitness.size:
+            continue
+        for name, values in columns.items():
+            values.append(row.get(name))
+        for level, value in zip(levels, np.quantile(fitness, QUANTILES), strict=True):
+            level.append(float(value))
+    if not levels[0]:
+        return None
+    return columns | {"levels": levels, "signs": run.config.get("shaping") in SIGN_SHAPINGS}
+
+
+def thinned(count: int, points: int) -> list[int]:
+    """At most so many of `count` indices, evenly spread, the first and the last among them."""
+    if count <= points:
+        return list(range(count))
+    return [round(index) for index in np.linspace(0, count - 1, points)]
+
+
+def video_of(path: Path) -> dict[str, str] | None:
+    """The newest video of a run that is small enough, as a data URI."""
+    videos = sorted((path / "videos").glob("*.mp4"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in videos:
+        if file.stat().st_size <= MOST_VIDEO_BYTES:
+            encoded = base64.b64encode(file.read_bytes()).decode()
+            return {"name": file.stem, "source": f"data:video/mp4;base64,{encoded}"}
+    return None
+
+
+def to_json(value: Any) -> str:
+    """JSON that can stand inside a script element: no NaN, five digits, nothing that closes the element."""
+    text = json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+def _text(value: Any) -> str:
+    """An option's value as the flag would write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value)) or "none"
+    return json.dumps(value) if isinstance(value, dict | bool) else str(value)

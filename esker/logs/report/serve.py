@@ -1,0 +1,77 @@
+"""The report of runs that are still going on: a small server on this machine's own address, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from esker.errors import UsageError
+from esker.logs.report.data import read_sweeps, report_data, to_json
+from esker.logs.report.page import page
+from esker.runs.reading import find_runs, read_runs
+
+HOST = "127.0.0.1"
+
+
+class LiveData:
+    """The runs as they stand, read again only when a file of theirs has changed."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self._seen: Any = None
+        self._data: dict[str, Any] = {}
+
+    def __call__(self) -> dict[str, Any]:
+        seen = [_signature(path) for path in find_runs(self.paths)]
+        if seen != self._seen:
+            self._data = report_data(read_runs(self.paths), sweeps=read_sweeps(self.paths), live=True)
+            self._seen = seen
+        return self._data
+
+
+def _signature(run: Path) -> tuple[Any, ...]:
+    names = ("journal.jsonl", "facts", "status", "config.toml", "lock")
+    files = [*(run / name for name in names), *(run / "videos").glob("*.mp4")]
+    return (run, *((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()))
+
+
+def open_server(paths: Sequence[str], port: int) -> ThreadingHTTPServer:
+    """A server of these runs' report, not yet running. Wrong runs, and a port that is taken, raise UsageError."""
+    live = LiveData(paths)
+    live()  # says now what is wrong with the runs
+    try:
+        return ThreadingHTTPServer((HOST, port), _handler(live))
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"port {port} cannot be used: {error}; choose another --port, or leave it out") from error
+
+
+def _handler(live: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        """Answers `/` with the page and `/data.json` with the newest data."""
+
+        def do_GET(self) -> None:
+            host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+            if host not in (HOST, "localhost"):  # another site's name that was pointed at this machine
+                self.send_error(403)
+            elif self.path == "/":
+                self._answer("text/html", page(live()))
+            elif self.path == "/data.json":
+                self._answer("application/json", to_json(live()))
+            else:
+                self.send_error(404)
+
+        def _answer(self, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Say nothing: the page asks every two seconds."""
+
+    return Handler

@@ -1,0 +1,324 @@
+"""`esker report`: the page in a real browser, its data, and the live server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import browser
+import numpy as np
+import pytest
+from small_runs import QUICK, small_run
+
+import esker
+from esker.cli import main
+from esker.logs.report.data import report_data, thinned, to_json
+from esker.logs.report.page import page
+from esker.logs.report.serve import open_server
+from esker.runs.reading import aggregate, read_runs
+
+needs_browser = pytest.mark.skipif(not browser.available(), reason="chromium and chromedriver are not installed")
+
+
+def compared() -> list[str]:
+    """Two seeds of one configuration, one of another, and another environment."""
+    runs = [small_run(seed=0), small_run(seed=1), small_run(lr=0.2), small_run("Acrobot-v1", generations=1)]
+    return [str(run) for run in runs]
+
+
+def written(path: Path, *runs: str, flags: tuple[str, ...] = ()) -> Path:
+    target = path / "page.html"
+    assert main(["report", *runs, *flags, "-o", str(target)]) == 0
+    return target
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    with browser.chromium() as found:
+        yield found
+
+
+def open_page(driver: Any, target: Path, width: int = 1200) -> None:
+    driver.get_log("browser")
+    browser.resize(driver, width, 900, mobile=width < 600)
+    driver.get(target.as_uri())
+
+
+def chart(driver: Any, title: str, env: str = "CartPole-v1") -> Any:
+    return driver.find_element("css selector", f'section[data-env="{env}"] svg[aria-label="{title}"]')
+
+
+def drag(driver: Any, element: Any, start: int, end: int) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    moves = ActionChains(driver).move_to_element_with_offset(element, start, 0).click_and_hold()
+    moves.move_by_offset(end - start, 0).release().perform()
+
+
+def waited(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
+    """What the condition answers, as soon as it is true; its last answer when time is up."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return answer
+
+
+def lines(element: Any) -> list[str]:
+    return [str(line.get_attribute("data-label")) for line in element.find_elements("css selector", "path.line")]
+
+
+@needs_browser
+def test_curves_are_there_and_nothing_is_said_on_the_console(driver: Any, tmp_path: Path) -> None:
+    open_page(driver, written(tmp_path, *compared()))
+    assert lines(chart(driver, "Return")) == ["CartPole-v1/s0", "CartPole-v1/s1", "es lr=0.05: mean of 2 seeds", "es lr=0.2"]
+    for title in ("Centre rank", "Steps per second", "Fitness distribution"):
+        assert lines(chart(driver, title))
+    assert lines(chart(driver, "Return", "Acrobot-v1")) == ["es"]
+    assert driver.get_log("browser") == []
+
+
+@needs_browser
+def test_page_asks_the_network_for_nothing(driver: Any, tmp_path: Path) -> None:
+    target = written(tmp_path, *compared())
+    open_page(driver, target)
+    assert driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+    assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//", target.read_text())
+
+
+@needs_browser
+def test_hover_shows_the_values_of_the_journal(driver: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    open_page(driver, written(tmp_path, str(small_run())))
+    element = chart(driver, "Return")
+    ActionChains(driver).move_to_element_with_offset(element, element.size["width"] // 2 - 14, 0).perform()
+    tip = element.find_element("xpath", "..").find_element("css selector", ".tip")
+    last = read_runs([small_run()])[0].rows[-1]
+    assert tip.is_displayed()
+    steps, low, high, mean, center = map(float, re.findall(r"\d[\d.]*", tip.text.replace(",", "")))
+    assert steps == last["env_steps"]
+    shown = [last["return_min"], last["return_max"], last["return_mean"], last["center_return"]]
+    np.testing.assert_allclose([low, high, mean, center], shown, atol=0.051)
+
+
+@needs_browser
+def test_drag_zooms_every_chart_of_the_environment_and_double_click_resets(driver: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    open_page(driver, written(tmp_path, str(small_run())))
+    element, other = chart(driver, "Return"), chart(driver, "Centre rank")
+    path = "path.line"
+    before = [svg.find_element("css selector", path).get_attribute("d") for svg in (element, other)]
+    drag(driver, element, -100, 100)
+    zoomed = [svg.find_element("css selector", path).get_attribute("d") for svg in (element, other)]
+    assert [old != new for old, new in zip(before, zoomed, strict=True)] == [True, True]
+    ActionChains(driver).double_click(element).perform()
+    assert [svg.find_element("css selector", path).get_attribute("d") for svg in (element, other)] == before
+
+
+@needs_browser
+def test_legend_hides_a_configuration_and_a_seed(driver: Any, tmp_path: Path) -> None:
+    open_page(driver, written(tmp_path, *compared()[:3]))
+    chips = {chip.text: chip for chip in driver.find_elements("css selector", ".chip")}
+    chips["es lr=0.2"].click()
+    assert lines(chart(driver, "Return")) == ["CartPole-v1/s0", "CartPole-v1/s1", "es lr=0.05: mean of 2 seeds"]
+    next(chip for chip in driver.find_elements("css selector", ".chip") if chip.text == "seed 1").click()
+    assert lines(chart(driver, "Return")) == ["es lr=0.05"]
+    assert driver.get_log("browser") == []
+
+
+@needs_browser
+def test_axis_switch_draws_against_generations_and_wall_clock(driver: Any, tmp_path: Path) -> None:
+    open_page(driver, written(tmp_path, str(small_run())))
+    drawn = []
+    for axis in ("steps", "generations", "time"):
+        driver.find_element("css selector", f'[data-axis="{axis}"]').click()
+        drawn.append(chart(driver, "Return").find_element("css selector", "path.line").get_attribute("d"))
+    assert len(set(drawn)) == 3
+    texts = [text.text for text in chart(driver, "Return").find_elements("css selector", "text")]
+    assert any(text.endswith(" s") for text in texts)
+
+
+@needs_browser
+def test_mean_over_seeds_is_the_one_that_plot_draws(driver: Any, tmp_path: Path) -> None:
+    first = np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.0, 5.0])
+    second = np.array([5.0, 15.0, 40.0]), np.array([7.0, 17.0, 1.0])
+    open_page(driver, written(tmp_path, str(small_run())))
+    source = (Path(esker.__file__).parent / "logs" / "report" / "curves.js").read_text()
+    curves = json.dumps([{"x": x.tolist(), "y": y.tolist()} for x, y in (first, second)])
+    band = driver.execute_script(f"{source}; return aggregate({curves});")
+    expected = aggregate([first, second])
+    assert expected is not None
+    for name in ("x", "mean", "low", "high"):
+        np.testing.assert_allclose(band[name], getattr(expected, name))
+
+
+@needs_browser
+def test_phone_shows_everything_without_scrolling_sideways(driver: Any, tmp_path: Path) -> None:
+    open_page(driver, written(tmp_path, *compared()), width=360)
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 360
+    assert lines(chart(driver, "Return"))
+
+
+@needs_browser
+def test_light_and_dark_follow_the_system_until_the_reader_chooses(driver: Any, tmp_path: Path) -> None:
+    target = written(tmp_path, str(small_run()))
+
+    def ground() -> str:
+        return str(driver.execute_script("return getComputedStyle(document.body).backgroundColor"))
+
+    browser.prefer(driver, "dark")
+    open_page(driver, target)
+    dark = ground()
+    browser.prefer(driver, "light")
+    assert waited(lambda: ground() != dark)
+    driver.find_element("id", "theme").click()
+    assert ground() == dark
+    driver.find_element("id", "theme").click()
+
+
+@needs_browser
+def test_configuration_marks_what_differs(driver: Any, tmp_path: Path) -> None:
+    open_page(driver, written(tmp_path, *compared()[:3]))
+    marked = driver.find_elements("css selector", "#configuration > .scroll td.differs")
+    assert [cell.text for cell in marked] == ["1", "0.2"]  # the second seed, the other learning rate
+    assert "gymnasium" in driver.find_element("id", "versions").text
+
+
+@needs_browser
+def test_video_is_embedded_and_plays(driver: Any, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(small_run(), run)
+    open_page(driver, written(tmp_path, str(run), flags=("--render",)))
+    seconds = "return document.querySelector('video').readyState >= 1 ? document.querySelector('video').duration : null"
+    assert waited(lambda: driver.execute_script(seconds)) > 0.1
+
+
+SWEEP: dict[str, Any] = {
+    "name": "small",
+    "env": "CartPole-v1",
+    "sampler": "tpe",
+    "objective": "centre return",
+    "space": {"lr": {"low": 0.01, "high": 1.0, "log": True}, "shaping": {"choices": ["raw", "normalized"]}},
+    "trials": [
+        {"number": 0, "state": "complete", "value": 10.0, "params": {"lr": 0.01, "shaping": "raw"}, "env_steps": 5},
+        {"number": 1, "state": "pruned", "value": 30.0, "params": {"lr": 0.1, "shaping": "normalized"}, "env_steps": 6},
+        {"number": 2, "state": "running", "value": None, "params": {}, "env_steps": None},
+    ],
+    "best": 0,
+    "importance": {"lr": 0.75, "shaping": 0.25},
+}
+
+
+@needs_browser
+def test_sweep_has_a_line_for_each_trial_and_a_bar_for_each_option(driver: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    shutil.copytree(small_run(), folder / "trials" / "0000")
+    (folder / "sweep.json").write_text(json.dumps(SWEEP))
+    open_page(driver, written(tmp_path, str(folder)))
+    found = driver.find_elements("css selector", ".trial")
+    assert sorted(line.get_attribute("data-trial") for line in found) == ["0", "1"]
+    bars = [bar.text.split() for bar in driver.find_elements("css selector", ".bar")]
+    assert bars == [["lr", "0.75"], ["shaping", "0.25"]]
+    svg = driver.find_element("css selector", ".parallel")
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    left = -svg.size["width"] // 2 + 46
+    moves = ActionChains(driver).move_to_element_with_offset(svg, left, 60).click_and_hold()
+    moves.move_by_offset(0, 80).release().perform()  # keep only the lowest learning rates
+    trials = driver.find_elements("css selector", ".trial")
+    faded = {line.get_attribute("data-trial"): float(line.get_attribute("opacity")) < 0.1 for line in trials}
+    assert faded == {"0": False, "1": True}
+    assert driver.get_log("browser") == []
+
+
+@needs_browser
+def test_served_page_follows_a_live_run(driver: Any, tmp_path: Path) -> None:
+    run = tmp_path / "live"
+    esker.train("CartPole-v1", seed=3, run_dir=str(run), **(QUICK | {"generations": 2}))
+    with open_server([str(run)], 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        driver.get(f"http://127.0.0.1:{server.server_address[1]}/")
+        assert driver.find_element("css selector", "#runs tbody td.number").text == "2"
+        driver.execute_script("window.marker = 1")
+        esker.resume(run, generations=5)
+        assert waited(lambda: driver.find_element("css selector", "#runs tbody td.number").text == "5")
+        assert driver.execute_script("return window.marker") == 1  # by news, not by loading the page again
+        server.shutdown()
+
+
+def test_server_answers_only_its_own_name() -> None:
+    with open_server([str(small_run())], 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        host, port = str(server.server_address[0]), server.server_address[1]
+        statuses = []
+        for name, path in (("127.0.0.1", "/"), ("localhost", "/data.json"), ("evil.example", "/"), ("127.0.0.1", "/x")):
+            connection = http.client.HTTPConnection(host, port)
+            connection.request("GET", path, headers={"Host": f"{name}:{port}"})
+            statuses.append(connection.getresponse().status)
+            connection.close()
+        assert (host, statuses) == ("127.0.0.1", [200, 200, 403, 404])
+        server.shutdown()
+
+
+def test_data_holds_the_quantiles_of_the_facts() -> None:
+    (run,) = read_runs([small_run()])
+    data = report_data([run])["runs"][0]["distribution"]
+    fitness = [facts.fitness for facts in run.folder.facts()]
+    np.testing.assert_allclose(data["levels"][3], [np.median(values) for values in fitness])
+    np.testing.assert_allclose(data["levels"][0], [values.min() for values in fitness])
+    assert data["generation"] == [0, 1, 2, 3]
+
+
+def test_names_cannot_close_the_script_and_nan_is_null() -> None:
+    text = to_json({"name": "</script><b>", "value": float("nan"), "tiny": 1.23456789e-7})
+    assert text == '{"name":"\\u003c/script>\\u003cb>","value":null,"tiny":1.23457e-07}'
+    assert json.loads(text)["name"] == "</script><b>"
+
+
+def test_thinning_keeps_the_ends() -> None:
+    assert thinned(5, 10) == [0, 1, 2, 3, 4]
+    assert (len(kept := thinned(10_000, 600)), kept[0], kept[-1], len(set(kept))) == (600, 0, 9999, 600)
+
+
+def test_run_without_a_generation_is_reported_as_such(tmp_path: Path) -> None:
+    for name in ("config.toml", "about.json"):
+        (tmp_path / name).write_text((small_run() / name).read_text())
+    data = report_data(read_runs([tmp_path]))
+    assert (data["runs"][0]["generations"], data["runs"][0]["distribution"]) == (0, None)
+    assert "<!doctype html>" in page(data)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "page.pdf"], "output is 'page.pdf'; expected a file that ends in .html"),
+        (["--serve", "-o", "x.html"], "--serve writes no file, so -o has no effect"),
+        (["--port", "80"], "--port is for --serve"),
+        (["--serve", "--port", "99999"], "port 99999 cannot be used"),
+    ],
+)
+def test_wrong_request_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(small_run()), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    assert "is not a run folder and holds none" in capsys.readouterr().err
+
+
+def test_unreadable_sweep_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(small_run(), tmp_path / "trials" / "0000")
+    (tmp_path / "sweep.json").write_text('{"name": "cut')
+    assert main(["report", str(tmp_path)]) == 2
+    assert "sweep.json' cannot be read" in capsys.readouterr().err
