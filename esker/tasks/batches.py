@@ -33,11 +33,17 @@ class Members(dict[str, torch.Tensor]):
 
     def __call__(self, *inputs: Any) -> Any:
         """(n, …) outputs, by `torch.vmap` over the module; what the module draws differs between members."""
+        return self._forward(inputs, None)
 
-        def forward(parameters: dict[str, torch.Tensor]) -> Any:
+    def each(self, *inputs: torch.Tensor) -> Any:
+        """(n, …) outputs where every member has inputs of its own: the first dimension counts members."""
+        return self._forward(inputs, 0)
+
+    def _forward(self, inputs: tuple[Any, ...], dimension: int | None) -> Any:
+        def forward(parameters: dict[str, torch.Tensor], inputs: tuple[Any, ...]) -> Any:
             return torch.func.functional_call(self._module, parameters, inputs)
 
-        return torch.vmap(forward, randomness="different")(dict(self))
+        return torch.vmap(forward, in_dims=(0, dimension), randomness="different")(dict(self), inputs)
 
 
 @dataclass
