@@ -1,6 +1,6 @@
 """A batched reward: all members of a module evaluated at once under vmap, on the CPU or a GPU.
 
-    python examples/batched_vmap.py [--cuda] [--iterations 300]
+python examples/batched_vmap.py [--cuda] [--iterations 300]
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """CartPole with a hand-written torch policy and reward function, by `esker.Evolution`.
 
-    python examples/cartpole.py --weights-path cartpole.pt        # until the goal: 475, five iterations in a row
-    python examples/cartpole.py --settings evolution-module       # population=10, sigma=0.1, learning_rate=0.001
+python examples/cartpole.py --weights-path cartpole.pt        # until the goal: 475, five iterations in a row
+python examples/cartpole.py --settings evolution-module       # population=10, sigma=0.1, learning_rate=0.001
 """
 
 from __future__ import annotations

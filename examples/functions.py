@@ -23,7 +23,12 @@ share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0  # of the iterations
 for function, start, options, iterations in [
     (sphere, torch.ones(100), {"sigma": 0.02, "lr": 0.1, "lr_decay": 0.98}, 250),
     (rosenbrock, torch.zeros(10), {"sigma": 0.02, "lr": 0.03, "lr_decay": 0.997, "population": 60}, 700),
-    (rastrigin, torch.full((30,), 3.0), {"sigma": 1.0, "lr": 0.2, "sigma_decay": 0.99, "lr_decay": 0.99, "population": 400}, 500),
+    (
+        rastrigin,
+        torch.full((30,), 3.0),
+        {"sigma": 1.0, "lr": 0.2, "sigma_decay": 0.99, "lr_decay": 0.99, "population": 400},
+        500,
+    ),
 ]:
     before = -float(function(start))
     x = esker.Evolution(start, reward_batch=function, quiet=True, **options).run(max(1, round(iterations * share)))

@@ -1,4 +1,4 @@
-"""es-torch's minimal HalfCheetah: npop, lr, std and weight_decay as there, every member's episode in one vector environment."""
+"""es-torch's minimal HalfCheetah: npop, lr, std and weight_decay as there, all members in one vector environment."""
 
 import sys
 from functools import cache

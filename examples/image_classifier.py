@@ -45,11 +45,18 @@ for _ in range(60):
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(train_x), train_y).backward()
     optimizer.step()
+
+
+def report(when: str) -> None:
+    train, test = macro_f1(model(train_x), train_y), macro_f1(model(test_x), test_y)
+    print(f"after {when}: macro F1 {train:.3f}, held out {test:.3f}")
+
+
 with torch.no_grad():
+    report("cross-entropy")
     seen = features(train_x)  # they stay as they are, so they are computed once
-    print(f"after cross-entropy: macro F1 {macro_f1(model(train_x), train_y):.3f}, held out {macro_f1(model(test_x), test_y):.3f}")
     evolution = esker.Evolution(
         head, reward_batch=lambda members: macro_f1(members(seen), train_y), population=64, sigma=0.05, lr=0.01, seed=0
     )
     evolution.run(int(sys.argv[1]) if len(sys.argv) > 1 else 150, report_every=50)
-    print(f"after evolution: macro F1 {macro_f1(model(train_x), train_y):.3f}, held out {macro_f1(model(test_x), test_y):.3f}")
+    report("evolution")

@@ -1,7 +1,7 @@
 """LunarLander with a hand-written torch policy and reward function, by `esker.Evolution`.
 
-    python examples/lunar_lander.py --weights-path lander.pt      # until the goal: 200, five iterations in a row
-    python examples/lunar_lander.py --settings evolution-module   # population=100, sigma=0.01, learning_rate=0.001
+python examples/lunar_lander.py --weights-path lander.pt      # until the goal: 200, five iterations in a row
+python examples/lunar_lander.py --settings evolution-module   # population=100, sigma=0.01, learning_rate=0.001
 """
 
 from __future__ import annotations

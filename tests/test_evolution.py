@@ -282,3 +282,16 @@ def test_the_six_lines_of_es_torch_are_reproduced() -> None:
     es.tell(-((es.ask().parameters() - target) ** 2).sum(1))
     assert torch.allclose(es.center, expected, rtol=0, atol=1e-6)
     assert not torch.allclose(es.center, start, rtol=0, atol=1e-4)
+
+
+def test_cartpole_is_solved_from_an_episode_as_the_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent / "examples"))
+    example = importlib.import_module("cartpole")
+    torch.manual_seed(0)
+    options = {**FAST, **example.SETTINGS["esker"]}
+    evolution = esker.Evolution(example.policy(), example.reward, goal=475, patience=5, **options)
+    evolution.run(200)
+    assert evolution.outcome is not None
+    assert evolution.outcome.goal_reached
