@@ -2,27 +2,33 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+FOR_USERS := $(VENV)/.user
+FOR_DEVELOPERS := $(VENV)/.dev
 
 .PHONY: demo test lint bench clean
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(FOR_USERS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -e '.[mujoco,box2d]'
 	touch $@
 
-demo: $(INSTALLED) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
+$(FOR_DEVELOPERS): $(FOR_USERS)
+	$(PIP) -e '.[dev]'
+	touch $@
+
+demo: $(FOR_USERS) ## train CartPole-v1 to solved, evaluate it over 100 episodes, say what to try next
 	@$(BIN)/python examples/demo.py
 
-lint: $(INSTALLED)
+lint: $(FOR_DEVELOPERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(INSTALLED) lint
+test: $(FOR_DEVELOPERS) lint
 	$(BIN)/python -m pytest
 
-bench: $(INSTALLED)
+bench: $(FOR_DEVELOPERS)
 	$(BIN)/esker bench
 
 clean:

@@ -1,6 +1,6 @@
 """What `esker.Evolution` learns on the two environments of the examples, over several seeds.
 
-    python benchmarks/evolution_learning.py cartpole --seeds 5                      # goal 475, five times in a row, 200 iterations
+    python benchmarks/evolution_learning.py cartpole --seeds 5   # goal 475, five times in a row, 200 iterations
     python benchmarks/evolution_learning.py lunar_lander --seeds 3 --iterations 300
     python benchmarks/evolution_learning.py cartpole --settings evolution-module    # that project's settings, verbatim
 

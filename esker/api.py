@@ -14,26 +14,40 @@ from rich.console import Console
 
 from esker import presets
 from esker.address import Purpose
-from esker.algorithms.loop import Observer, Outcome, Row, catch_up, rewind
+from esker.algorithms.loop import Observer, Outcome, Returns, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
-from esker.assemble import build_state, build_task, check_fingerprint, describe, open_engine
+from esker.assemble import (
+    build_state,
+    build_task,
+    check_fingerprint,
+    describe,
+    environment_options,
+    network_notices,
+    open_engine,
+    ray_engine,
+)
 from esker.compatibility import translate
 from esker.config import ALGORITHMS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
+from esker.engines.engine import Engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError, nearest
+from esker.logs.backends import with_backends
 from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
-from esker.runs.folder import RunFolder, default_path, is_checkpoint
+from esker.runs.folder import Checkpoint, RunFolder, default_path, is_checkpoint
 from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
+from esker.tasks.pooled import choose_vectorizer
+from esker.tasks.reference import collect_reference
 from esker.tasks.task import Job
 from esker.warm_start import warm_start
 
 EnvironmentLike = str | Callable[..., Env]
+Stop = bool | str | None  # what a callback answers: True, or a text that says why, stops the run
 
 
 class Interrupted(KeyboardInterrupt):
@@ -94,9 +108,26 @@ class Run:
         returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
         return max(returns, default=None)
 
+    @property
+    def status(self) -> str:
+        """running, finished, interrupted, failed or crashed; with the reason where there is one."""
+        return self.folder.status()
+
     def policy(self, checkpoint: str | int = "best") -> Policy:
         """The policy of a checkpoint: "best", "latest" or a generation."""
         return load(self.path, checkpoint)
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What a caller of `train` or `resume` wants to be told."""
+
+    on_generation: Callable[[Row], Stop] | None = None
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None
+    on_stop: Callable[[Run], None] | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.on_generation, self.on_checkpoint, self.on_stop))
 
 
 def configure(
@@ -122,13 +153,7 @@ def configure(
     if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
         raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     result = build(ALGORITHMS[algo], base, file, options, named)
-    environment = replace(
-        environment,
-        kwargs=dict(result.env_kwargs),
-        wrappers=result.wrapper,
-        max_episode_steps=result.max_episode_steps,
-        time_aware=result.time_aware,
-    )
+    environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
 
 
@@ -145,21 +170,29 @@ def train(
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **options: Any,
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
 
-    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal and may
-    answer True to stop. What is wrong with the request raises UsageError, what fails under way RunError.
+    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal,
+    `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
+    run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or observer_for(Console(), resolved.quiet)
+    notices += connect_engine(resolved)
     with tried(environment, resolved.step_timeout) as probe:
         about = describe(probe)
-        if not resolved.fresh_environments and not reset_is_exact(probe):
+        resolved, said = choose_vectorizer(resolved, environment, probe)
+        if not resolved.fresh_environments and resolved.vectorizer == "gymnasium" and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-    task = build_task(resolved, environment, about)
+        task = build_task(resolved, environment, about)
+        if getattr(task.network, "normalized", False):
+            task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
+    notices += said + network_notices(task)
     state, table = build_state(resolved, task)
     if resolved.init_from is not None:
         notices.append(warm_start(state, resolved.init_from))
@@ -168,7 +201,10 @@ def train(
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(resolved):
+        return _watch(folder, environment, observer, notices)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def resume(
@@ -176,7 +212,9 @@ def resume(
     *,
     env: Callable[..., Env] | None = None,
     observer: Observer | None = None,
-    on_generation: Callable[[Row], bool | None] | None = None,
+    on_generation: Callable[[Row], Stop] | None = None,
+    on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
+    on_stop: Callable[[Run], None] | None = None,
     **changes: Any,
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
@@ -193,14 +231,18 @@ def resume(
     config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
+    notices = connect_engine(config)
     with tried(environment, config.step_timeout) as probe:
-        notices = check_fingerprint(folder, probe, config.inexact)
+        notices += check_fingerprint(folder, probe, config.inexact)
+    if changes:
+        folder.config_file.write_text(to_toml(config))
+    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and _has_coordinator(config):
+        return _watch(folder, environment, observer, notices)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)
-    if changes:
-        folder.config_file.write_text(to_toml(config))
-    return _follow(folder, state, task, table, observer, notices, on_generation)
+    return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
 def _known(config: Any) -> dict[str, Any]:
@@ -209,12 +251,7 @@ def _known(config: Any) -> dict[str, Any]:
 
 def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
-    options: dict[str, Any] = {
-        "kwargs": dict(config.env_kwargs),
-        "wrappers": config.wrapper,
-        "max_episode_steps": config.max_episode_steps,
-        "time_aware": config.time_aware,
-    }
+    options = environment_options(config)
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
@@ -229,22 +266,37 @@ def _follow(
     table: Any,
     observer: Observer,
     notices: list[str],
-    on_generation: Callable[[Row], bool | None] | None,
+    callbacks: Callbacks,
+    make_engine: Callable[[], Engine] | None = None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
     config: ESConfig = state.config
+    observer = with_backends(observer, config.log)
+    wishes: list[str] = []
 
-    def seen(row: Row) -> bool:
-        observer.generation(row)
-        return bool(on_generation and on_generation(row))
+    def wish(answer: Stop) -> None:
+        if answer:
+            wishes.append(answer if isinstance(answer, str) else "stopped by a callback")
 
+    def saved(checkpoint: Checkpoint) -> None:
+        if callbacks.on_checkpoint:
+            wish(callbacks.on_checkpoint(checkpoint))
+
+    def seen(row: Row, returns: Returns | None = None) -> str | None:
+        observer.generation(row, returns)
+        if callbacks.on_generation:
+            wish(callbacks.on_generation(row))
+        return wishes[0] if wishes else None
+
+    folder.on_checkpoint = saved
     observer.begin(config, folder, folder.rows())
     for text in notices:
         observer.note(text)
     folder.write_status("running")
-    status = "failed"
+    status, outcome = "failed", None
     try:
-        with _terminate_as_interrupt(), open_engine(task, config.workers, table, config.step_timeout) as engine:
+        opened = contextlib.closing(make_engine()) if make_engine else _engine(folder, task, table, config, observer)
+        with _terminate_as_interrupt(), opened as engine:
             outcome = train_loop(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
@@ -255,15 +307,64 @@ def _follow(
     except RunError as error:
         raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
     finally:
-        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
-            folder.checkpoint(state.snapshot(), latest=True)
-            folder.prune(config.keep)
-            folder.write_status(status)
-        folder.unlock()
-        if table is not None:
-            table.close()
-        observer.end(status)
+        try:
+            _leave(folder, state, status)
+        finally:
+            if table is not None:
+                table.close()
+            observer.end(status)
+        if callbacks.on_stop:
+            callbacks.on_stop(Run(folder.path, outcome))
     return Run(folder.path, outcome)
+
+
+def connect_engine(config: ESConfig) -> list[str]:
+    """Join or start the cluster of a Ray engine, before anything is written. Answers notices; raises UsageError."""
+    if config.engine == "local":
+        return []
+    from esker.cluster.connect import connect
+
+    return connect(config)
+
+
+def _has_coordinator(config: ESConfig) -> bool:
+    """A cluster that outlives this process gets a coordinator that does too; a callback keeps the loop in here."""
+    if config.engine == "local":
+        return False
+    from esker.cluster.connect import is_own
+
+    return not is_own()
+
+
+def _watch(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> Run:
+    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+    from esker.cluster.submit import run_on_cluster
+
+    folder.unlock()
+    try:
+        reason = run_on_cluster(folder, environment, observer, notices)
+    except KeyboardInterrupt:
+        raise Interrupted(folder) from None
+    return Run(folder.path, Outcome(reason, reason.startswith("goal reached")))
+
+
+def _engine(
+    folder: RunFolder, task: Any, table: Any, config: ESConfig, observer: Observer
+) -> contextlib.AbstractContextManager[Engine]:
+    if config.engine == "ray":
+        return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note))
+    return open_engine(task, config.workers, table, config.step_timeout)
+
+
+def _leave(folder: RunFolder, state: Any, status: str) -> None:
+    """Save and unlock, whatever goes wrong on the way."""
+    try:
+        with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
+            folder.write_status(status)
+            folder.checkpoint(state.snapshot(), latest=True)
+            folder.prune(state.config.keep)
+    finally:
+        folder.unlock()
 
 
 @contextlib.contextmanager
@@ -347,8 +448,8 @@ def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
 def policy_of(trained: Trained) -> Policy:
     """The policy that acts with a snapshot."""
     config, about, snapshot = trained.config, trained.about, trained.snapshot
-    task = build_task(config, Environment(config.env), about)
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
+    normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
 
@@ -369,12 +470,13 @@ def evaluate(
     config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, trained.about),
+        build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
+        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,
     )
-    normalizer = _normalizer(snapshot) if config.normalize_observations else None
+    normalizer = _normalizer(snapshot) if task.normalize else None
 
     def refuse(result: Any) -> None:
         raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -22,10 +23,15 @@ from esker.noise import NoiseTable
 from esker.policies import spaces
 from esker.policies.choose import network_for
 from esker.policies.heads import BoxHead, head_for
+from esker.policies.observations import is_image
 from esker.runs.folder import RunFolder
 from esker.shaping import SIGN_SHAPINGS
+from esker.tasks.atari import Atari
 from esker.tasks.environments import Env, Environment
 from esker.tasks.episodes import Episodes
+
+if TYPE_CHECKING:
+    from esker.engines.ray import RayEngine
 
 
 def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -36,17 +42,17 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
         raise UsageError(
             f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
         )
-    inputs = gym.spaces.flatdim(spaces.from_json(about["observation_space"]))
+    observations = spaces.from_json(about["observation_space"])
     return Episodes(
         environment=environment,
-        network=network_for(config, inputs, head.outputs),
+        network=network_for(config, observations, head.outputs),
         head=head,
         seed=config.seed,
         antithetic=config.antithetic,
         episodes_per_member=config.episodes_per_member,
         center_episodes=config.center_episodes,
         common_seeds=config.common_seeds,
-        normalize=config.normalize_observations,
+        normalize=config.normalize_observations and not is_image(observations),
         statistics_share=min(1.0, config.statistics_episodes / (config.population * config.episodes_per_member)),
         action_noise=config.action_noise,
         sign_fitness=config.shaping in SIGN_SHAPINGS,
@@ -55,7 +61,35 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
         slots=config.slots,
+        vectorizer=config.vectorizer,
     )
+
+
+def environment_options(config: ESConfig) -> dict[str, Any]:
+    """What a configuration says about how its environment is made."""
+    small = config.network == "conv-lstm"
+    atari = Atari(
+        screen_size=config.screen_size or (42 if small else 84),
+        frame_stack=config.frame_stack or (1 if small else 4),
+        frame_skip=config.frame_skip,
+        noop_max=config.noop_max,
+        sticky_actions=config.sticky_actions,
+        max_frames=config.max_frames,
+    )
+    return {
+        "kwargs": dict(config.env_kwargs),
+        "wrappers": config.wrapper,
+        "max_episode_steps": config.max_episode_steps,
+        "time_aware": config.time_aware,
+        "atari": atari,
+    }
+
+
+def network_notices(task: Episodes) -> list[str]:
+    """What is worth knowing about how a network is run."""
+    if getattr(task.network, "batched", True):
+        return []
+    return [f"network {task.network.path} cannot be batched by torch.vmap: its members are run one by one"]  # type: ignore[attr-defined]
 
 
 def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:
@@ -83,6 +117,25 @@ def open_engine(
         engine.close()
 
 
+def ray_engine(
+    config: ESConfig,
+    task: Episodes,
+    fingerprint: str | None,
+    note: Callable[[str], None],
+    run: str | None = None,
+    epoch: int = 0,
+) -> RayEngine:
+    """The engine of the cluster that this process is connected to; detached where it is given its run's name."""
+    from esker.cluster.connect import demand_of
+    from esker.engines.node import setup_for
+    from esker.engines.ray import RayEngine
+    from esker.engines.roster import Roster
+
+    table = (config.seed, config.table_size) if config.noise == "table" else None
+    setup = setup_for(task, table, config.step_timeout, fingerprint, config.inexact)
+    return RayEngine(Roster(setup, demand_of(config), run, epoch), note)
+
+
 def available_cores() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -99,6 +152,7 @@ def describe(env: Env) -> dict[str, Any]:
         "observation_space": spaces.to_json(raw.observation_space),
         "action_space": spaces.to_json(env.action_space),
         "fingerprint": fingerprint(env),
+        "started": time.time(),
         "versions": {
             "esker": __version__,
             "python": platform.python_version(),

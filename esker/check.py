@@ -6,10 +6,13 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from esker import presets
 from esker.configure import read_values
 from esker.errors import UsageError
 from esker.policies.heads import head_for
+from esker.tasks.atari import Atari
 from esker.tasks.environments import Env, reset_is_exact, resolve, silence
 
 
@@ -54,7 +57,7 @@ class EnvironmentReport:
 
 def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] = ()) -> EnvironmentReport:
     """Look at an environment closely. What cannot be trained on raises UsageError."""
-    environment, notices = resolve(name, kwargs=read_values(kwargs), wrappers=wrappers)
+    environment, notices = resolve(name, kwargs=read_values(kwargs), wrappers=wrappers, atari=Atari())
     env = environment.make()
     head = head_for(env.action_space)
     unflattened = getattr(env, "env", env) if type(env).__name__ == "FlattenObservation" else env
@@ -73,7 +76,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         notices=notices,
         observation_space=_brief(unflattened.observation_space),
         action_space=_brief(env.action_space),
-        observation_size=env.observation_space.shape[0],
+        observation_size=int(np.prod(env.observation_space.shape)),
         network_outputs=head.outputs,
         exact_on_used_instance=used,
         exact_on_fresh_instance=fresh,

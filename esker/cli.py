@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-from esker.commands import bench, check, evaluate, plot, presets, render, report, resume, train
 from esker.errors import RunError, UsageError
 from esker.flags import Parser
 
-COMMANDS = (train, resume, evaluate, render, report, plot, check, presets, bench)
+# In the order of the help; each is a module of esker.commands.
+COMMANDS = (
+    "train",
+    "resume",
+    "evaluate",
+    "render",
+    "report",
+    "plot",
+    "runs",
+    "sweep",
+    "export",
+    "upload",
+    "card",
+    "check",
+    "doctor",
+    "presets",
+    "bench",
+    "attach",
+    "stop",
+    "cluster",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
     parser.add_argument("--version", action="version", version=f"esker {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in COMMANDS:
-        module.add(commands)
+    for name in COMMANDS:
+        importlib.import_module(f"esker.commands.{name}").add(commands)
     try:
         namespace = parser.parse_strictly(sys.argv[1:] if arguments is None else arguments)
         if not hasattr(namespace, "command"):

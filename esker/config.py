@@ -15,8 +15,8 @@ from esker.policies.heads import ActionMode
 from esker.policies.mlp import Activation, Initializer
 
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
-DEFAULT_HIDDEN = (64, 64)
 
 
 def option(
@@ -57,6 +57,9 @@ class EnvironmentOptions:
     cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
     cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
     cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    vectorizer: Literal["gymnasium", "envpool", "auto"] = option(
+        "gymnasium", "who steps a worker's environments: Gymnasium (exact), EnvPool (inexact), or EnvPool where it can"
+    )
     time_aware: bool = option(False, "add the share of the episode that is over to the observation")
     reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
     survival_bonus: float | None = option(
@@ -67,12 +70,29 @@ class EnvironmentOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AtariOptions:
+    """Atari"""
+
+    frame_skip: int = option(4, "frames that each action lasts", low=1)
+    frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
+    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
+    noop_max: int = option(30, "an episode begins with 1 to so many frames of doing nothing", low=0)
+    sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
+    max_frames: int = option(108_000, "end an episode after so many frames", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PolicyOptions:
     """Policy"""
 
-    network: str = option("mlp", "network: mlp or linear")
+    network: str = option("mlp", "mlp, linear, gru, lstm, nature-cnn, conv-lstm, or module:Class for a torch module")
     hidden: tuple[int, ...] = option(
-        DEFAULT_HIDDEN, "sizes of the hidden layers, as 64,64; 'none' for a linear policy", low=1
+        (64, 64), "sizes of the hidden layers, as 64,64; of gru and lstm the last is the cell", low=1
+    )
+    channels: int = option(32, "channels of every convolution (conv-lstm)", low=1)
+    lstm_size: int = option(256, "size of the LSTM (conv-lstm)", low=1)
+    reference_frames: int = option(
+        32, "frames of random play whose statistics normalise every layer (nature-cnn; OpenAI: 128)", low=2
     )
     activation: Activation = option("tanh", "activation between layers")
     initializer: Initializer = option(
@@ -81,7 +101,7 @@ class PolicyOptions:
     init_from: str | None = option(
         None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
     )
-    normalize_observations: bool = option(True, "scale observations by their running mean and deviation")
+    normalize_observations: bool = option(True, "scale vectors by their running mean and deviation (images: by 1/255)")
     statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
     action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
     bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
@@ -161,15 +181,53 @@ class StopOptions:
 class EngineOptions:
     """Engine"""
 
-    workers: int | None = option(None, "worker processes (default: one per core; 0: inside this process)", low=0)
+    engine: Literal["local", "ray"] = option("local", "where members are evaluated: this machine, or a Ray cluster")
+    address: str | None = option(None, "engine ray: the cluster, as HOST:PORT or auto (default: a Ray of its own)")
+    workers: int | None = option(
+        None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
+    )
     slots: int = option(32, "environments that each worker steps side by side", low=1)
     step_timeout: float | None = option(
         None, "seconds that one environment step may take before its worker is replaced", above=0
     )
+    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
+    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
+    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
+    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, EngineOptions, RunOptions):
+class LogOptions:
+    """Logs"""
+
+    log: tuple[Backend, ...] = option((), "also log to these, as tensorboard,wandb,csv; journal.jsonl is always written")
+    wandb_project: str | None = option(None, "W&B: project (default: esker)")
+    wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
+    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")
+    wandb_entity: str | None = option(None, "W&B: user or team (default: yours)")
+    wandb_group: str | None = option(None, "W&B: group")
+    wandb_id: str | None = option(None, "W&B: id of the run (default: made once, and kept in the run folder)")
+    wandb_mode: Literal["online", "offline"] | None = option(None, "W&B: send, or keep in the run folder for `wandb sync`")
+
+    def check_logs(self) -> None:
+        """Refuse W&B options that nothing would read. Raises UsageError."""
+        given = [f.name for f in fields(LogOptions) if f.name.startswith("wandb_") and getattr(self, f.name)]
+        if given and "wandb" not in self.log:
+            flag = "--" + given[0].replace("_", "-")
+            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or take it away with {flag} none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ESConfig(
+    StrategyOptions,
+    PolicyOptions,
+    EnvironmentOptions,
+    AtariOptions,
+    StopOptions,
+    EngineOptions,
+    LogOptions,
+    RunOptions,
+):
     """Everything that decides an `es` run."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
@@ -179,28 +237,60 @@ class ESConfig(StrategyOptions, PolicyOptions, EnvironmentOptions, StopOptions, 
         """Refuse what no single option can know to be wrong. Raises UsageError."""
         self.check_update()
         self.check_goal()
+        self._check_engine()
         if self.noise != "low-rank" and self.rank != 1:
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
+        self.check_logs()
         self._check_network()
         self._check_fitness()
 
     def _check_network(self) -> None:
-        if self.network == "linear" and self.hidden not in (DEFAULT_HIDDEN, ()):
-            raise UsageError(
-                f"hidden is {','.join(map(str, self.hidden))}, and a linear network has none; use --network mlp"
-            )
         if self.initializer == "zero" and self.network != "linear":
             raise UsageError(
                 f"initializer zero is for --network linear, and this is {self.network}; use --initializer xavier"
             )
+        for name, networks in NETWORK_OPTIONS.items():
+            if self.network not in networks and getattr(self, name) != _default(name):
+                raise UsageError(f"{name} is for --network {' or '.join(networks)}, and this is {self.network}")
+        if self.vectorizer == "envpool" and self.fresh_environments:
+            raise UsageError("fresh_environments is for exact runs, which EnvPool's are not; use --vectorizer gymnasium")
+        given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
+        if given and not self.env.startswith("ALE/"):
+            raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
 
     def _check_fitness(self) -> None:
         if self.reward_scale != 1.0 and self.shaping != "raw":
             raise UsageError(
                 f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
             )
+
+    def _check_engine(self) -> None:
+        clustered = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")
+        for name in clustered if self.engine == "local" else ():
+            if getattr(self, name) != getattr(EngineOptions(), name):
+                raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
+        if self.engine == "ray" and self.workers == 0:
+            raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
+        for name, amount in self.resources.items():
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
+                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
+
+
+# Options that only some networks have.
+NETWORK_OPTIONS = {
+    "hidden": ("mlp", "gru", "lstm"),
+    "activation": ("mlp", "gru", "lstm"),
+    "initializer": ("mlp", "linear", "gru", "lstm", "nature-cnn", "conv-lstm"),
+    "channels": ("conv-lstm",),
+    "lstm_size": ("conv-lstm",),
+    "reference_frames": ("nature-cnn",),
+}
+
+
+def _default(name: str) -> Any:
+    return next(f.default for f in fields(PolicyOptions) if f.name == name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +326,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
 ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}
 # What `esker resume` may change: where and how long a run goes on, never what it computes.
 RESUMABLE = frozenset(
-    {f.name for group in (StopOptions, EngineOptions) for f in fields(group)}
+    {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact"}
 )
 

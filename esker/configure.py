@@ -119,7 +119,9 @@ def describe(hint: Any) -> str:
     if origin is Literal:
         return "one of " + ", ".join(str(a) for a in arguments)
     if origin is tuple:
-        return "a list such as 64,64" if arguments[0] is int else "a list of module:name"
+        if typing.get_origin(arguments[0]) is Literal:
+            return "a list of " + ", ".join(str(a) for a in typing.get_args(arguments[0]))
+        return "a list such as 64,64" if arguments[0] is int else "a list of names"
     if origin is dict:
         return "a JSON object"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]
@@ -145,6 +147,8 @@ def _object(read: typing.Callable[[], Any], what: str) -> dict[str, Any]:
         raise UsageError(f"{what} cannot be read: {error}".replace("\n", " ")) from error
     if not isinstance(values, dict):
         raise UsageError(f"{what} is a {type(values).__name__}; expected an object of option names and values")
+    if isinstance(values.get("options"), dict):  # a preset file
+        return dict(values["options"])
     return values
 
 

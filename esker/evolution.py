@@ -141,11 +141,12 @@ class Evolution:
         folder.checkpoint(self._state.snapshot(), latest=True)
         return folder
 
-    def _seen(self, row: Row) -> bool:
+    def _seen(self, row: Row, returns: Any = None) -> str | None:
         self.history.append(row)
         if self._report_every is not None and self.iteration % self._report_every == 0:
             self._report(row)
-        return bool(self.on_iteration and self.on_iteration(row))
+        stop = self.on_iteration is not None and self.on_iteration(row)
+        return "stopped by on_iteration" if stop else None
 
     def _report(self, row: Row) -> None:
         """Make the test call, print a line, save the parameters."""

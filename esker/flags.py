@@ -86,7 +86,7 @@ def _metavar(hint: Any) -> str:
     if origin is Literal:
         return "{" + ",".join(str(a) for a in arguments) + "}"
     if origin is tuple:
-        return "N,N" if arguments[0] is int else "NAME"
+        return "NAME,NAME" if typing.get_origin(arguments[0]) is Literal else "N,N" if arguments[0] is int else "NAME"
     if origin is dict:
         return "JSON"
     return {int: "N", float: "X", str: "TEXT"}[hint]

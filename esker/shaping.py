@@ -75,6 +75,15 @@ SHAPINGS: dict[str, Callable[[Floats], Floats]] = {
 SIGN_SHAPINGS = frozenset({"sign", "centered_sign_rank"})
 
 
+def entropy(weights: NDArray[np.floating]) -> float:
+    """-Σ p log p with p = |w|/Σ|w|, in nats: e to this is how many directions effectively make the update."""
+    total = float(np.abs(weights).sum(dtype=np.float64))
+    if total == 0:
+        return 0.0
+    share = np.abs(weights[weights != 0]).astype(np.float64) / total
+    return float(-(share * np.log(share)).sum())
+
+
 def shape(name: str, fitness: Floats) -> Floats:
     """The weights of a generation. NaN, +inf, or a generation in which every member failed raises ValueError."""
     if name not in SHAPINGS:

@@ -26,7 +26,7 @@ def warm_start(state: EvolutionStrategy, source: str) -> str:
     if path.is_dir():
         return _from_run(state, path)
     if path.is_file():
-        state.begin_from(_from_state_dict(state.task.network, path), None)
+        state.begin_from(_from_state_dict(state.task.network, path))
         return f"initial parameters are those of the state dict {source}"
     raise UsageError(f"init_from is {source!r}, which does not exist; expected a run folder, a checkpoint or a state dict")
 
@@ -44,17 +44,17 @@ def _from_run(state: EvolutionStrategy, path: Path) -> str:
         snapshot = checkpoints.read(chosen)
     except DamagedCheckpoint as error:
         raise UsageError(f"init_from: checkpoint {error}; name another one, as {chosen.parent}/000010") from error
-    folder = RunFolder.open(chosen.parent.parent)
+    folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
     config, network = folder.config(ALGORITHMS), state.task.network
-    shapes = build_task(config, Environment(config.env), folder.about()).network.shapes
-    _check_shapes(str(path), shapes, network.shapes)
+    task = build_task(config, Environment(config.env), folder.about())
+    _check_shapes(str(path), task.network.shapes, network.shapes)
     statistics = None
-    if config.normalize_observations and state.config.normalize_observations:
+    if task.normalize and state.task.normalize:
         arrays = snapshot.arrays
         statistics = Statistics(
             snapshot.values["statistics_count"], arrays["statistics.total"], arrays["statistics.squares"]
         )
-    state.begin_from(snapshot.arrays["center"], statistics)
+    state.begin_from(snapshot.arrays["center"], statistics, snapshot.arrays.get("reference"))
     with_statistics = " and its observation statistics" if statistics is not None else ""
     return f"initial parameters{with_statistics} are those of {chosen}"
 

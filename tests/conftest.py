@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -32,8 +31,3 @@ def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
-
-
-def center(run: object, checkpoint: str | int = "latest") -> np.ndarray:
-    """The parameters of a run's checkpoint."""
-    return run.policy(checkpoint).parameters  # type: ignore[attr-defined]

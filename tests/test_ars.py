@@ -53,7 +53,7 @@ def test_more_top_directions_than_pairs_is_refused_with_both_numbers():
 
 def test_survival_bonus_moves_fitness_and_leaves_returns(tmp_path):
     """CartPole pays 1 a step: without the bonus every member is worth 0, so nothing moves and returns stay lengths."""
-    options = {"preset": None, "workers": 0, "generations": 1, "population": 8}
+    options = {"preset": None, "noise": "counter", "workers": 0, "generations": 1, "population": 8}
     run = esker.train("CartPole-v1", survival_bonus=1.0, run_dir=str(tmp_path / "a"), **options)
     row = run.history[0]
     assert row["gradient_norm"] == 0.0
@@ -61,10 +61,11 @@ def test_survival_bonus_moves_fitness_and_leaves_returns(tmp_path):
 
 
 def test_reward_scale_scales_the_raw_gradient_only(tmp_path):
-    rows = []
-    for scale in (1.0, 4.0):
-        options = {"preset": None, "workers": 0, "generations": 1, "population": 8, "shaping": "raw", "reward_scale": scale}
-        rows.append(esker.train("CartPole-v1", run_dir=str(tmp_path / str(scale)), **options).history[0])
+    options = {"preset": None, "noise": "counter", "workers": 0, "generations": 1, "population": 8, "shaping": "raw"}
+    rows = [
+        esker.train("CartPole-v1", reward_scale=scale, run_dir=str(tmp_path / str(scale)), **options).history[0]
+        for scale in (1.0, 4.0)
+    ]
     assert rows[1]["gradient_norm"] == pytest.approx(4 * rows[0]["gradient_norm"], rel=1e-5)
     assert rows[0]["return_mean"] == rows[1]["return_mean"]
 
@@ -78,6 +79,7 @@ def test_sigma_adaptation_follows_the_share_of_members_above_the_center(tmp_path
     run = esker.train(
         "CartPole-v1",
         preset=None,
+        noise="counter",
         workers=0,
         generations=4,
         population=20,
@@ -94,7 +96,9 @@ def test_sigma_adaptation_follows_the_share_of_members_above_the_center(tmp_path
 
 
 def test_time_aware_adds_one_input_that_runs_from_0_to_1(tmp_path):
-    run = esker.train("CartPole-v1", preset=None, workers=0, generations=1, time_aware=True, run_dir=str(tmp_path / "a"))
+    run = esker.train(
+        "CartPole-v1", preset=None, noise="counter", workers=0, generations=1, time_aware=True, run_dir=str(tmp_path / "a")
+    )
     assert run.policy().network.inputs == 5
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import HERE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import HERE
 
 import esker
 from esker.cli import main
@@ -75,7 +75,10 @@ WRONG = [
     (["train", "worlds:Spaces", "--env-kwargs", '{"action": "text"}'], "not supported"),
     (["train", "CartPole-v1", "--env-kwargs", '{"wind": 3}'], "does not take {'wind': 3}"),
     (["train", "CartPole-v1", "--env-kwargs", "3"], "env_kwargs is '3'; expected a JSON object"),
-    (["train", "CartPole-v1", "--wrapper", "worlds:nothing"], "wrapper 'worlds:nothing' is not a callable"),
+    (
+        ["train", "CartPole-v1", "--wrapper", "worlds:nothing"],
+        "wrapper 'worlds:nothing': 'worlds' has no callable 'nothing'",
+    ),
     (["train", "CartPole-v1", "--table-size", "100"], "must hold at least twice as many normals"),
     (["train", "CartPole-v1", "--run-dir", "/dev/null/run"], "cannot be written: Not a directory"),
     (["train", "CartPole-v1", "--seeds", "4..0"], "an empty range"),

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HERE, center
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import HERE, center
 
 import esker
 from esker.engines.local import LocalEngine

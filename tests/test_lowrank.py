@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import center
+from support import center
 
 import esker
 from esker.lowrank import CHUNK, LowRankNoise
+from esker.noise import perturb
+from esker.policies.mlp import MLP
+from esker.policies.shared_mlp import SharedMLPRows
 
 SHAPES = ((20, 12), (20,), (6, 4, 3, 3), (6,))
 
@@ -57,6 +60,38 @@ def test_the_weighted_sum_has_the_same_bits_on_any_number_of_threads() -> None:
     finally:
         torch.set_num_threads(threads)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_shared_forward_is_that_of_the_perturbed_networks(rank: int) -> None:
+    network = MLP((11, 40, 24, 3))
+    noise = LowRankNoise(0, tuple(network.shapes.values()), rank)
+    theta = network.initial(np.random.default_rng(0))
+    rows, full = SharedMLPRows(network, noise, 5), network.open(5)
+    rows.set_center(theta)
+    for row, scale in enumerate((0.3, -0.3, 0.0, 0.1, 0.2)):
+        rows.load(row, 4, row, scale)
+        perturb(noise, theta, scale, 4, row, full.parameters[row])
+    inputs = np.random.default_rng(1).standard_normal((5, 11)).astype(np.float32)
+    np.testing.assert_allclose(rows.forward(inputs), full.forward(inputs), atol=1e-5)
+
+
+def test_a_rows_bits_in_the_shared_forward_depend_neither_on_the_batch_nor_on_its_place() -> None:
+    network = MLP((17, 64, 64, 6))
+    noise = LowRankNoise(0, tuple(network.shapes.values()), 1)
+    theta = network.initial(np.random.default_rng(0))
+    inputs = np.random.default_rng(1).standard_normal((70, 17)).astype(np.float32)
+
+    def outputs(order: list[int]) -> list[bytes]:
+        rows = SharedMLPRows(network, noise, len(order))
+        rows.set_center(theta)
+        for row, k in enumerate(order):
+            rows.load(row, 0, k, 0.1)
+        return [row.tobytes() for row in rows.forward(inputs[order])]
+
+    alone = [outputs([k])[0] for k in range(70)]
+    for order in (list(range(70)), list(range(69, -1, -1)), [5, 3, 60], list(range(33))):
+        assert outputs(order) == [alone[k] for k in order]
 
 
 def test_training_with_low_rank_noise_is_exact_and_differs_by_rank(tmp_path: Path) -> None:

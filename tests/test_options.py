@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import center
+from support import center
 
 import esker
 from esker.config import ESConfig
@@ -54,9 +54,10 @@ CHANGES = {
     "adaptive_cap": "twice-mean",
     "env_kwargs": {"sutton_barto_reward": True},
     "generations": 4,
-    "time_aware": True,
+    "network": "gru",
     "top_directions": 2,
     "sigma_adaptation": 0.5,
+    "time_aware": True,
 }
 
 
@@ -72,11 +73,26 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 
 # Options of other kinds, and the test that shows what each does.
 SHOWN_ELSEWHERE = {
-    "network": "test_warm_start: test_a_linear_network_from_zero_acts_with_its_first_action",
+    "engine": "cluster/test_ray_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
+    "address": "cluster/test_cluster_requests: test_an_address_without_a_cluster_is_named",
+    "cpus_per_worker": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "gpus_per_node": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "resources": "cluster/test_cluster_requests: test_what_no_node_offers_is_named_with_what_there_is",
+    "working_dir": "cluster/test_cluster_requests: test_a_working_folder_is_sent_to_the_nodes",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
-    "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
-    "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
+    "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
+    "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
+    "vectorizer": "test_envpool: test_a_pooled_run_trains_and_says_that_it_is_inexact",
+    "channels": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
+    "lstm_size": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
+    "reference_frames": "test_atari: test_the_reference_batch_is_in_every_checkpoint_and_resumes_exactly",
+    "frame_skip": "test_atari: test_the_option_changes_what_is_seen",
+    "frame_stack": "test_atari: test_the_option_changes_what_is_seen",
+    "screen_size": "test_atari: test_the_option_changes_what_is_seen",
+    "noop_max": "test_atari: test_the_option_changes_what_is_seen",
+    "sticky_actions": "test_atari: test_the_option_changes_what_is_seen",
+    "max_frames": "test_atari: test_max_frames_ends_an_episode",
     "momentum": "test_momentum_needs_sgd_and_changes_the_result",
     "cap_initial": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
     "cap_threshold": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
@@ -92,6 +108,14 @@ SHOWN_ELSEWHERE = {
     "patience": "test_a_goal_stops_after_patience_evaluations_in_a_row",
     "checkpoint_every": "test_snapshots_are_written_and_kept_as_asked",
     "keep": "test_snapshots_are_written_and_kept_as_asked",
+    "log": "test_backends: every test there",
+    "wandb_project": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_name": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_tags": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_entity": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_group": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_id": "test_backends: test_wandb_keeps_the_id_it_was_given",
+    "wandb_mode": "test_backends: test_wandb_keeps_its_name_and_id_when_neither_was_chosen",
     "run_dir": "every test here",
     "quiet": "test_quiet_prints_nothing",
     "inexact": "test_exactness: test_a_machine_that_computes_other_bits_is_refused_unless_told",

@@ -70,8 +70,18 @@ def waited(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
     return answer
 
 
+LABELS = "return [...arguments[0].querySelectorAll('path.line')].map((line) => line.dataset.label)"
+DRAWN = "return [...arguments[0].querySelectorAll('path.line')].map((line) => line.getAttribute('d'))"
+TEXTS = "return [...arguments[0].querySelectorAll('text')].map((text) => text.textContent)"
+
+
+def drawn(element: Any) -> list[str]:
+    """The paths of a chart's lines, read at one instant: a redraw replaces them."""
+    return list(element.parent.execute_script(DRAWN, element))
+
+
 def lines(element: Any) -> list[str]:
-    return [str(line.get_attribute("data-label")) for line in element.find_elements("css selector", "path.line")]
+    return list(element.parent.execute_script(LABELS, element))
 
 
 @needs_browser
@@ -114,13 +124,11 @@ def test_drag_zooms_every_chart_of_the_environment_and_double_click_resets(drive
 
     open_page(driver, written(tmp_path, str(small_run())))
     element, other = chart(driver, "Return"), chart(driver, "Centre rank")
-    path = "path.line"
-    before = [svg.find_element("css selector", path).get_attribute("d") for svg in (element, other)]
+    before = drawn(element), drawn(other)
     drag(driver, element, -100, 100)
-    zoomed = [svg.find_element("css selector", path).get_attribute("d") for svg in (element, other)]
-    assert [old != new for old, new in zip(before, zoomed, strict=True)] == [True, True]
+    assert (drawn(element) != before[0], drawn(other) != before[1]) == (True, True)
     ActionChains(driver).double_click(element).perform()
-    assert [svg.find_element("css selector", path).get_attribute("d") for svg in (element, other)] == before
+    assert (drawn(element), drawn(other)) == before
 
 
 @needs_browser
@@ -137,13 +145,12 @@ def test_legend_hides_a_configuration_and_a_seed(driver: Any, tmp_path: Path) ->
 @needs_browser
 def test_axis_switch_draws_against_generations_and_wall_clock(driver: Any, tmp_path: Path) -> None:
     open_page(driver, written(tmp_path, str(small_run())))
-    drawn = []
+    found = []
     for axis in ("steps", "generations", "time"):
         driver.find_element("css selector", f'[data-axis="{axis}"]').click()
-        drawn.append(chart(driver, "Return").find_element("css selector", "path.line").get_attribute("d"))
-    assert len(set(drawn)) == 3
-    texts = [text.text for text in chart(driver, "Return").find_elements("css selector", "text")]
-    assert any(text.endswith(" s") for text in texts)
+        found += drawn(chart(driver, "Return"))[-1:]
+    assert len(set(found)) == 3
+    assert any(text.endswith(" s") for text in driver.execute_script(TEXTS, chart(driver, "Return")))
 
 
 @needs_browser

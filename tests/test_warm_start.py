@@ -8,7 +8,15 @@ import torch
 
 import esker
 
-SMALL = {"preset": None, "workers": 0, "population": 8, "generations": 2, "hidden": (8,), "checkpoint_every": 1}
+SMALL = {
+    "preset": None,
+    "noise": "counter",
+    "workers": 0,
+    "population": 8,
+    "generations": 2,
+    "hidden": (8,),
+    "checkpoint_every": 1,
+}
 
 
 @pytest.fixture(scope="module")

@@ -158,3 +158,19 @@ def scale_reward(env: gym.Env) -> gym.Env:
 
 
 NOT_CALLABLE = 3
+
+
+class Album(gym.Env):
+    """Observes a picture and a number."""
+
+    observation_space = gym.spaces.Dict(
+        picture=gym.spaces.Box(0, 255, (48, 48, 3), np.uint8), number=gym.spaces.Box(0, 1, (1,))
+    )
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        return self.observation_space.sample(), 0.0, True, False, {}

@@ -60,7 +60,7 @@ class EvolutionStrategy:
             sigma_decay=config.sigma_decay,
             noise=task.noise(table),
         )
-        self.statistics = Statistics.empty(task.network.inputs)
+        self.statistics = Statistics.empty(task.statistics_size)
         self.progress = Progress(episode_cap=config.cap_initial if config.adaptive_cap else None)
 
     @property
@@ -68,9 +68,14 @@ class EvolutionStrategy:
         """The generation that is to be evaluated next."""
         return self.strategy.generation
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the start follows from the configuration; a warm start and observed reference frames do not."""
+        return self.config.init_from is None and not getattr(self.task.network, "normalized", False)
+
     def job(self) -> Job:
         """What workers must know of this generation; the observation statistics are frozen in it."""
-        normalizer = self.statistics.normalizer() if self.config.normalize_observations else None
+        normalizer = self.statistics.normalizer() if self.task.normalize else None
         center = self.strategy.center.numpy()
         return Job(self.generation, center, self.strategy.sigma, normalizer, self.progress.episode_cap)
 
@@ -95,20 +100,20 @@ class EvolutionStrategy:
         members = [plan.of_member(member) for member in range(plan.complete)]
         center = plan.of_center()
         seen = [r for episodes in members for r in episodes if r.statistics is not None]
-        total, squares = np.zeros(self.task.network.inputs), np.zeros(self.task.network.inputs)
+        total, squares = np.zeros(self.task.statistics_size), np.zeros(self.task.statistics_size)
         for result in seen:
             assert result.statistics is not None
             total += result.statistics[0]
             squares += result.statistics[1]
         used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
-        fitness = np.array([np.mean([r.fitness for r in episodes]) for episodes in members])
+        fitness = np.array([[r.fitness for r in episodes] for episodes in members]).mean(axis=1)
         if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
             self._refuse(members[0][0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
-            returns=np.array([np.mean([r.total for r in episodes]) for episodes in members]),
+            returns=np.array([[r.total for r in episodes] for episodes in members]).mean(axis=1),
             lengths=np.array([[r.length for r in episodes] for episodes in members], dtype=np.int32),
             center_returns=np.array([r.total for r in center]),
             center_lengths=np.array([r.length for r in center], dtype=np.int32),
@@ -146,8 +151,9 @@ class EvolutionStrategy:
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
 
-    def begin_from(self, center: np.ndarray, statistics: Statistics | None) -> None:
-        """Start from other parameters than drawn ones, and from the observation statistics they were trained with."""
+    def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
+        """Start from other parameters than drawn ones, with the statistics or the reference batch they were trained with."""
+        self.task = self.task.with_reference(reference)
         self.strategy.center.copy_(torch.from_numpy(np.array(center)))
         if statistics is not None:
             self.statistics = statistics
@@ -179,6 +185,7 @@ class EvolutionStrategy:
             "lr": update.lr,
             "gradient_norm": update.gradient_norm,
             "update_ratio": update.update_norm / update.center_norm if update.center_norm else 0.0,
+            "weight_entropy": update.weight_entropy,
             "best_return": progress.best_return,
             "goal_streak": progress.goal_streak,
             "discarded_steps": progress.discarded_steps,
@@ -194,12 +201,16 @@ class EvolutionStrategy:
             "statistics.squares": self.statistics.squares,
             **{f"optimizer.{name}": value.numpy() for name, value in moments.items()},
         }
+        reference = getattr(self.task.network, "reference", None)
+        if reference is not None:
+            arrays["reference"] = reference
         values = {"lr": state["lr"], "sigma": state["sigma"], "statistics_count": self.statistics.count}
         return Snapshot(self.generation, arrays, values | vars(self.progress))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         arrays, values = snapshot.arrays, dict(snapshot.values)
+        self.task = self.task.with_reference(arrays.get("reference"))
         moments = {
             name.removeprefix("optimizer."): torch.from_numpy(np.array(a))
             for name, a in arrays.items()

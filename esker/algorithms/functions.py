@@ -55,6 +55,11 @@ class FunctionEvolution:
         return self.strategy.generation
 
     @property
+    def drawn(self) -> bool:
+        """The start is the model's own, which whoever resumes has to compare."""
+        return True
+
+    @property
     def final(self) -> Row:
         """The parameters to end with: the best centre evaluated so far, or the last."""
         best = self.best if self.config.final == "best" else None

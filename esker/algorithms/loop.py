@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from esker.algorithms.es import Progress
 from esker.config import DEFAULT_GENERATIONS, ESConfig, StopOptions
@@ -16,13 +18,14 @@ from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]
+Returns = NDArray[np.float64]
 
 
 class Observer(Protocol):
     """Sees a run go by."""
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None: ...
-    def generation(self, row: Row) -> None: ...
+    def generation(self, row: Row, returns: Returns | None = None) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, reason: str) -> None: ...
 
@@ -35,6 +38,8 @@ class State(Protocol):
 
     @property
     def generation(self) -> int: ...
+    @property
+    def drawn(self) -> bool: ...
     def job(self) -> Any: ...
     def plan(self) -> Any: ...
     def facts(self, plan: Any, seconds: float) -> Facts: ...
@@ -59,6 +64,12 @@ class Evaluates(Protocol):
     def evaluate(self, job: Any, plan: Any) -> None: ...
 
 
+class Seen(Protocol):
+    """Is shown each row, with the returns of its members where there are any; answers why to stop, if so."""
+
+    def __call__(self, row: Row, returns: Returns | None = None) -> str | None: ...
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Why training stopped."""
@@ -67,8 +78,8 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(folder: Record, state: State, engine: Evaluates, seen: Callable[[Row], bool]) -> Outcome:
-    """Go from the state's generation to a stop condition; `seen` is shown each row and answers whether to stop."""
+def train(folder: Record, state: State, engine: Evaluates, seen: Seen) -> Outcome:
+    """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
         plan = state.plan()
@@ -80,8 +91,8 @@ def train(folder: Record, state: State, engine: Evaluates, seen: Callable[[Row],
         if state.generation % config.checkpoint_every == 0:
             folder.checkpoint(state.snapshot(), latest=True)
             folder.prune(config.keep)
-        if seen(row):
-            return Outcome("stopped by a callback")
+        if reason := seen(row, facts.returns):
+            return Outcome(reason)
     return outcome
 
 
@@ -124,10 +135,8 @@ def _begin(folder: RunFolder, state: State, snapshot: Snapshot | None) -> None:
     """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
     if snapshot is not None:
         state.restore(snapshot)
-    elif getattr(state.config, "init_from", None) is not None:
-        raise RunError(
-            f"no intact checkpoint is left in {folder.path}, and its start, {state.config.init_from}, was not drawn"
-        )
+    elif not state.drawn:
+        raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
 def stop_reason(config: StopOptions, state: State) -> Outcome | None:

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -27,7 +28,12 @@ from esker.noise import NoiseTable, anonymous_memory
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
+LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+
+
+class CannotStart(RunError):
+    """The workers of this machine cannot start; another machine's may."""
 
 
 class Worker:
@@ -53,6 +59,7 @@ class Worker:
         self.in_generation = False
         self.progress: tuple[int, int] = (0, 0)
         self.progress_at = time.monotonic()
+        self.stopped = False
 
 
 class LocalEngine:
@@ -66,6 +73,8 @@ class LocalEngine:
         self._board_fd = anonymous_memory(workers * BOARD_FIELDS * 8)
         self._board = memoryview(mmap.mmap(self._board_fd, workers * BOARD_FIELDS * 8)).cast("q")
         self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
+        self._bell, self._bell_button = os.pipe()
+        self._looked_at = time.monotonic()
         self._share = 1.0
         self._failed_starts = 0
         self._workers: dict[Connection, Worker] = {}
@@ -93,6 +102,10 @@ class LocalEngine:
         lengths = {result.length for result in plan.results.values()}
         self._share = 1.0 if len(lengths) == 1 else 0.5
 
+    def wake(self) -> None:
+        """From another thread: the plan has changed, look at it."""
+        os.write(self._bell_button, b".")
+
     def close(self) -> None:
         """End the workers and free what they shared."""
         for worker in self._workers.values():
@@ -100,7 +113,7 @@ class LocalEngine:
             worker.process.wait()
             worker.connection.close()
         self._workers.clear()
-        for descriptor in (self._life, self._life_end, self._board_fd):
+        for descriptor in (self._life, self._life_end, self._bell, self._bell_button, self._board_fd):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
@@ -138,7 +151,11 @@ class LocalEngine:
 
     def _pump(self, plan: Plan) -> None:
         """Wait for workers to say something, and act on it."""
-        for connection in wait(list(self._workers), timeout=self._patience()):
+        for connection in wait([*self._workers, self._bell], timeout=self._patience()):
+            if connection == self._bell:
+                os.read(self._bell, 4096)
+                self._grant_all(plan)
+                continue
             worker = self._workers.get(connection)  # type: ignore[call-overload]
             if worker is None:
                 continue
@@ -150,9 +167,17 @@ class LocalEngine:
             self._hear(worker, message, plan)
         if self.step_timeout is not None:
             self._watch(plan)
+        if time.monotonic() - self._looked_at > LOOK_EVERY:
+            self._replace_stopped(plan)
 
-    def _patience(self) -> float | None:
-        return None if self.step_timeout is None else max(self.step_timeout / 4, 0.01)
+    def _patience(self) -> float:
+        return LOOK_EVERY if self.step_timeout is None else min(max(self.step_timeout / 4, 0.01), LOOK_EVERY)
+
+    def _grant_all(self, plan: Plan) -> None:
+        if plan.complete is None:
+            for worker in list(self._workers.values()):
+                if worker.wants and plan.waiting:
+                    self._grant(worker, plan)
 
     def _hear(self, worker: Worker, message: Any, plan: Plan) -> None:
         if isinstance(message, Ready):
@@ -163,16 +188,13 @@ class LocalEngine:
             worker.items.difference_update(result.item for result in message.results)
             worker.wants = worker.wants or message.wants
             plan.add(message.results)
-            if plan.complete is None:
-                for other in list(self._workers.values()):
-                    if other.wants and plan.waiting:
-                        self._grant(other, plan)
+            self._grant_all(plan)
         elif isinstance(message, Finished):
             worker.in_generation = False
             worker.items.clear()
             plan.dropped_steps += message.dropped
         elif isinstance(message, Broken):
-            raise RunError(f"a worker could not start: {message.message}\n{message.trace}")
+            raise CannotStart(f"a worker could not start: {message.message}\n{message.trace}")
 
     def _lost(self, worker: Worker, plan: Plan, why: str | None = None) -> None:
         """A worker died: blame the item it was stepping, put its items back, start another in its place."""
@@ -185,7 +207,7 @@ class LocalEngine:
         if not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= ATTEMPTS:
-                raise RunError(f"workers cannot start: {why}, {ATTEMPTS} times in a row")
+                raise CannotStart(f"workers cannot start: {why}, {ATTEMPTS} times in a row")
         elif blamed in worker.items:
             self._attempts[blamed] += 1
             if self._attempts[blamed] >= ATTEMPTS:
@@ -207,6 +229,23 @@ class LocalEngine:
                 worker.progress, worker.progress_at = progress, now
             elif now - worker.progress_at > self.step_timeout:
                 self._lost(worker, plan, f"a step took longer than {self.step_timeout:g} s")
+
+    def _replace_stopped(self, plan: Plan) -> None:
+        """Replace workers that someone stopped (SIGSTOP): they would hold the generation for ever."""
+        self._looked_at = time.monotonic()
+        for worker in list(self._workers.values()):
+            stopped = _is_stopped(worker.process.pid)
+            if stopped and worker.stopped:
+                self._lost(worker, plan, "the worker process was stopped")
+            worker.stopped = stopped
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):  # gone, or a system without /proc
+        return False
+    return state == "T"
 
 
 def _cause(status: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -15,6 +17,7 @@ from esker.config import ESConfig
 from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]
+Returns = NDArray[np.float64]
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -24,7 +27,7 @@ class Quiet:
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
         """A run begins."""
 
-    def generation(self, row: Row) -> None:
+    def generation(self, row: Row, returns: Returns | None = None) -> None:
         """A generation was committed."""
 
     def note(self, text: str) -> None:
@@ -46,7 +49,7 @@ class Plain:
         for line in headline(config, folder, rows):
             self._print(line)
 
-    def generation(self, row: Row) -> None:
+    def generation(self, row: Row, returns: Returns | None = None) -> None:
         """One line with what matters."""
         done = fraction_done(self.config, row)
         eta = f"  eta {duration(remaining(row, done))}" if done else ""
@@ -84,7 +87,7 @@ class Display:
         self.live = Live(Text("starting workers …", style="dim"), console=self.console, refresh_per_second=8)
         self.live.start()
 
-    def generation(self, row: Row) -> None:
+    def generation(self, row: Row, returns: Returns | None = None) -> None:
         """Show the newest generation."""
         self.returns.append(row["center_return"])
         self.live.update(self.picture(row))

@@ -49,6 +49,10 @@ class MLP:
         return self.sizes[0]
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        return (self.sizes[0],)
+
+    @property
     def outputs(self) -> int:
         return self.sizes[-1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from esker.noise import Row
 
 Batch = NDArray[np.float32]
+Inputs = NDArray[Any]
 Shapes = dict[str, tuple[int, ...]]  # parameters by name, in the order of the flat vector
 
 
@@ -18,8 +19,8 @@ class Rows(Protocol):
 
     parameters: Batch
 
-    def forward(self, inputs: Batch) -> Batch:
-        """Outputs of rows 0..n-1 for n inputs. A row's bits depend neither on n nor on its place."""
+    def forward(self, inputs: Inputs) -> Batch:
+        """Outputs of rows 0..n-1 for n inputs, numbers or images. A row's bits depend neither on n nor on its place."""
         ...
 
     def start(self, row: int) -> None:
@@ -35,7 +36,14 @@ class Network(Protocol):
     """A description of a network: cheap to ship, opened where it runs."""
 
     @property
-    def inputs(self) -> int: ...
+    def inputs(self) -> int:
+        """How many numbers an observation has."""
+        ...
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of an observation; more than one axis makes it an image of bytes."""
+        ...
 
     @property
     def outputs(self) -> int: ...

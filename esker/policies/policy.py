@@ -7,10 +7,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from esker.blas import one_thread
 from esker.noise import Row
 from esker.policies.heads import Head
-from esker.policies.network import Network
+from esker.policies.network import Inputs, Network
 from esker.policies.normalizer import Normalizer
+from esker.policies.observations import is_image
 
 
 class Policy:
@@ -34,12 +36,19 @@ class Policy:
 
     def reset(self) -> None:
         """Begin an episode: forget recurrent state, if the network has any."""
-        self._rows.start(0)
+        with one_thread():
+            self._rows.start(0)
 
     def act(self, observation: Any) -> Any:
         """The action for one observation, as the environment gives it. Another shape raises ValueError."""
-        flat = np.asarray(gym.spaces.utils.flatten(self.observation_space, observation), dtype=np.float64).reshape(-1)
-        if flat.size != self.network.inputs:
-            raise ValueError(f"observation has {flat.size} numbers; expected {self.network.inputs}")
-        inputs = flat[None].astype(np.float32) if self.normalizer is None else self.normalizer(flat[None])
-        return self.head(self._rows.forward(inputs))[0]
+        if is_image(self.observation_space):
+            inputs: Inputs = np.asarray(observation, dtype=np.uint8)[None]
+        else:
+            flat = np.asarray(gym.spaces.utils.flatten(self.observation_space, observation), dtype=np.float64).reshape(1, -1)
+            inputs = flat.astype(np.float32) if self.normalizer is None else flat
+        if inputs.shape[1:] != self.network.input_shape:
+            raise ValueError(f"observation has shape {inputs.shape[1:]}; expected {self.network.input_shape}")
+        if self.normalizer is not None:
+            inputs = self.normalizer(inputs)
+        with one_thread():
+            return self.head(self._rows.forward(inputs))[0]

@@ -26,23 +26,34 @@ class Preset:
 
 def load_all() -> dict[str, Preset]:
     """Every preset by name (`cartpole/es`)."""
-    presets = {}
-    for path in sorted(FOLDER.glob("*/*.toml")):
-        name = f"{path.parent.name}/{path.stem}"
-        values = tomllib.loads(path.read_text())
-        presets[name] = Preset(
-            name, values["env"], values["algo"], values["about"], values.get("evidence"), values["options"]
-        )
-    return presets
+    files = sorted(FOLDER.glob("*/*.toml"))
+    return {preset.name: preset for preset in (_read(path, f"{path.parent.name}/{path.stem}") for path in files)}
+
+
+def _read(path: Path, name: str) -> Preset:
+    values = tomllib.loads(path.read_text())
+    return Preset(name, values["env"], values["algo"], values["about"], values.get("evidence"), values["options"])
 
 
 def find(name: str, algo: str) -> Preset:
-    """The preset of this name; `cartpole` stands for `cartpole/<algo>`. An unknown name raises UsageError."""
+    """The preset of this name or file; `cartpole` stands for `cartpole/<algo>`. An unknown one raises UsageError."""
+    if name.endswith(".toml"):
+        return _from_file(Path(name))
     presets = load_all()
     found = presets.get(name) or presets.get(f"{name}/{algo}")
     if found is None:
         raise UsageError(f"unknown preset {name!r}{nearest(name, presets)}; `esker presets` lists them")
     return found
+
+
+def _from_file(path: Path) -> Preset:
+    """A preset of the user's own, as `esker sweep` writes it."""
+    try:
+        return _read(path, str(path))
+    except KeyError as error:
+        raise UsageError(f"preset file {str(path)!r} has no {error}; expected env, algo, about and options") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"preset file {str(path)!r} cannot be read: {error}".replace("\n", " ")) from error
 
 
 def for_environment(env: str, algo: str) -> Preset | None:

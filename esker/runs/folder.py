@@ -7,7 +7,8 @@ import json
 import os
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,15 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.facts import Facts, append
 from esker.runs.facts import read as read_facts
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A snapshot that was just written; `best`: the best centre so far."""
+
+    path: Path
+    generation: int
+    best: bool
 
 
 class RunFolder:
@@ -32,6 +42,7 @@ class RunFolder:
         self.latest_file = path / "latest"
         self.status_file = path / "status"
         self.about_file = path / "about.json"
+        self.on_checkpoint: Callable[[Checkpoint], None] | None = None
         self._lock: Any = None
 
     @classmethod
@@ -161,11 +172,13 @@ class RunFolder:
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """Write a snapshot and let `best` or `latest` name it."""
-        checkpoints.write(self.checkpoints, snapshot, beside=(self.config_file, self.about_file))
+        path = checkpoints.write(self.checkpoints, snapshot, beside=(self.config_file, self.about_file))
         if best:
             checkpoints.point(self.best_file, snapshot.generation)
         if latest:
             checkpoints.point(self.latest_file, snapshot.generation)
+        if self.on_checkpoint is not None:
+            self.on_checkpoint(Checkpoint(path, snapshot.generation, best))
 
     def prune(self, keep: int | None) -> None:
         """Remove all but the newest snapshots, the first and the best."""

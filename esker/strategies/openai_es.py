@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
 from esker.population import Population, by_direction
-from esker.shaping import SHAPINGS, check_fitness, shape
+from esker.shaping import SHAPINGS, check_fitness, entropy, shape
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -31,6 +31,7 @@ class Update:
     center_norm: float
     sigma: float
     lr: float
+    weight_entropy: float
 
 
 class OpenAIES:
@@ -95,9 +96,10 @@ class OpenAIES:
         chosen = np.arange(len(values)) if self.top_directions is None else self._best(values)
         weights = np.zeros(len(values))
         weights[chosen] = shape(self.shaping, values[chosen])
-        gradient = self.noise.weighted_sum(self.generation, by_direction(weights, self.antithetic))
+        directions = by_direction(weights, self.antithetic)
+        gradient = self.noise.weighted_sum(self.generation, directions)
         gradient /= np.float32(len(chosen) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
-        return self._step(gradient)
+        return self._step(gradient, entropy(directions))
 
     def _best(self, fitness: np.ndarray) -> np.ndarray:
         """The members of the best directions, in member order; a direction is as good as the better of its members."""
@@ -106,7 +108,7 @@ class OpenAIES:
         best = np.argsort(-fitness[members].max(axis=1), kind="stable")[: self.top_directions]
         return members[np.sort(best)].ravel()
 
-    def _step(self, gradient: np.ndarray) -> Update:
+    def _step(self, gradient: np.ndarray, weight_entropy: float) -> Update:
         before = self.center.clone()
         self._center.grad = torch.from_numpy(-gradient)
         self._optimizer.param_groups[0]["lr"] = self.lr
@@ -118,6 +120,7 @@ class OpenAIES:
             float(torch.linalg.vector_norm(self.center)),
             self.sigma,
             self.lr,
+            weight_entropy,
         )
         self.generation += 1
         self.lr *= self.lr_decay

@@ -1,9 +1,8 @@
-"""Environments: from a name or a callable to a Gymnasium environment with flat observations."""
+"""Environments: from a name or a callable to a Gymnasium environment with flat observations, or images."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
 import signal
@@ -19,6 +18,9 @@ import gymnasium as gym
 import numpy as np
 
 from esker.errors import RunError, UsageError, nearest
+from esker.imports import import_callable, import_module
+from esker.policies.observations import holds_images, is_image
+from esker.tasks.atari import PREFIX, Atari, register_games
 
 Env = gym.Env[Any, Any]
 EXTRAS = {"mujoco": "mujoco", "box2d": "box2d", "ale_py": "atari", "shimmy": "atari"}
@@ -34,39 +36,72 @@ class Environment:
     wrappers: tuple[str, ...] = ()
     max_episode_steps: int | None = None
     time_aware: bool = False
+    atari: Atari | None = None
 
     def make(self, **extra: Any) -> Env:
         """A new environment. What the user must mend (unknown id, missing extra, bad arguments) raises UsageError."""
-        env = self._bare(self.kwargs | extra)
+        env = self._atari(extra) if self.is_atari else self._bare(self.kwargs | extra, self.max_episode_steps)
         for path in self.wrappers:
-            env = _import(path, "wrapper")(env)
+            env = import_callable(path, "wrapper")(env)
         if self.time_aware:
             env = _time_aware(env)
-        space = env.observation_space
-        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-            try:
-                env = gym.wrappers.FlattenObservation(env)
-            except NotImplementedError as error:
-                raise UsageError(f"observations of {space} cannot be flattened; wrap the environment first") from error
-            if not isinstance(env.observation_space, gym.spaces.Box):
-                raise UsageError(f"observations of {space} have no fixed size; wrap the environment first")
-        return env
+        return env if is_image(env.observation_space) else _flattened(env)
 
-    def _bare(self, kwargs: dict[str, Any]) -> Env:
+    @property
+    def is_atari(self) -> bool:
+        """Whether frames are preprocessed: a game of ALE whose screen is observed, not its memory."""
+        return self.atari is not None and self.name.startswith(PREFIX) and self.kwargs.get("obs_type") != "ram"
+
+    def _atari(self, extra: dict[str, Any]) -> Env:
+        assert self.atari is not None
+        env = self._bare(self.atari.arguments | self.kwargs | extra, None)
+        try:
+            env = self.atari.wrap(env)
+        except (gym.error.DependencyNotInstalled, ImportError) as error:
+            raise UsageError(f"environment {self.name!r} needs OpenCV; pip install 'esker[atari]'") from error
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"environment {self.name!r} cannot be preprocessed: {error}") from error
+        return env if self.max_episode_steps is None else gym.wrappers.TimeLimit(env, self.max_episode_steps)
+
+    def _bare(self, kwargs: dict[str, Any], limit: int | None) -> Env:
         factory = self.factory or _callable(self.name)
+        if self.name.startswith(PREFIX):
+            register_games()
         try:
             with warnings.catch_warnings():  # Gymnasium's notices about versions: said once, where ids are resolved
                 warnings.simplefilter("ignore")
                 if factory is None:
-                    return gym.make(self.name, max_episode_steps=self.max_episode_steps, disable_env_checker=True, **kwargs)
+                    return gym.make(self.name, max_episode_steps=limit, disable_env_checker=True, **kwargs)
                 env = factory(**kwargs)
         except gym.error.DependencyNotInstalled as error:
             raise UsageError(_missing_extra(self.name, str(error))) from error
         except TypeError as error:
             raise UsageError(f"environment {self.name!r} does not take {kwargs or 'these arguments'}: {error}") from error
+        except Exception as error:  # constructors raise whatever they like
+            text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            raise UsageError(f"environment {self.name!r} cannot be made: {text}") from error
         if not isinstance(env, gym.Env):
             raise UsageError(f"{self.name!r} returned {type(env).__name__}; expected a gymnasium.Env")
-        return env if self.max_episode_steps is None else gym.wrappers.TimeLimit(env, self.max_episode_steps)
+        return env if limit is None else gym.wrappers.TimeLimit(env, limit)
+
+
+def _flattened(env: Env) -> Env:
+    """The environment with its observations as one vector. What has no fixed size, or images inside, raises UsageError."""
+    space = env.observation_space
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+        return env
+    if holds_images(space):
+        raise UsageError(
+            f"observations are a {type(space).__name__} with images inside, which no network here takes; "
+            "pick one part with a wrapper, such as gymnasium.wrappers.TransformObservation"
+        )
+    try:
+        env = gym.wrappers.FlattenObservation(env)
+    except NotImplementedError as error:
+        raise UsageError(f"observations of {space} cannot be flattened; wrap the environment first") from error
+    if not isinstance(env.observation_space, gym.spaces.Box):
+        raise UsageError(f"observations of {space} have no fixed size; wrap the environment first")
+    return env
 
 
 def resolve(name: str, **options: Any) -> tuple[Environment, list[str]]:
@@ -167,9 +202,7 @@ def _time_aware(env: Env) -> Env:
 
 
 def _registered() -> list[str]:
-    with contextlib.suppress(ImportError):
-        ale_py = importlib.import_module("ale_py")
-        gym.register_envs(ale_py)
+    register_games()
     return list(gym.registry)
 
 
@@ -179,8 +212,9 @@ def _newest(name: str, known: list[str]) -> str | None:
     if match is None:
         return name if name in known else None
     base, version = match[1], int(match[2])
-    atari = re.fullmatch(r"([A-Z]\w*?)(Deterministic|NoFrameskip)?", base)
-    bases = [base] + ([f"ALE/{atari[1]}"] if atari else [])
+    atari = re.fullmatch(r"([A-Z]\w*?)(-ram|-ramDeterministic|-ramNoFrameskip|Deterministic|NoFrameskip)?", base)
+    bases = [base] + ([f"{PREFIX}{atari[1]}"] if atari else [])
+    known = [other for other in known if other.startswith(PREFIX) or not _is_old_game(other)]
     for candidate in bases:
         versions = sorted(
             int(other[len(candidate) + 2 :]) for other in known if re.fullmatch(re.escape(candidate) + r"-v\d+", other)
@@ -193,32 +227,22 @@ def _newest(name: str, known: list[str]) -> str | None:
     return None
 
 
+def _is_old_game(name: str) -> bool:
+    """Whether an id is one that ale-py keeps registering for old times' sake (not so Gymnasium's own Blackjack-v1)."""
+    return "ale_py" in str(gym.registry[name].entry_point)
+
+
 def _callable(name: str) -> Callable[..., Env] | None:
     """The callable behind `module:make_env`; None for a registered id, with its module imported."""
     if ":" not in name:
         return None
     module, attribute = name.split(":", 1)
-    found = getattr(_module(module, f"environment {name!r}"), attribute, None)
+    found = getattr(import_module(module, f"environment {name!r}"), attribute, None)
     if not callable(found) and attribute not in gym.registry:
         known = [*vars(sys.modules[module]), *gym.registry]
         what = f"{module!r} defines no callable {attribute!r} and registers no such id"
         raise UsageError(f"environment {name!r}: {what}{nearest(attribute, known)}")
     return found if callable(found) else None
-
-
-def _import(path: str, what: str) -> Callable[..., Any]:
-    module, _, attribute = path.partition(":")
-    found = getattr(_module(module, f"{what} {path!r}"), attribute, None) if attribute else None
-    if not callable(found):
-        raise UsageError(f"{what} {path!r} is not a callable; expected module:name")
-    return found
-
-
-def _module(name: str, what: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(f"{what}: cannot import {name!r} ({error}); is it installed or in the current folder?") from error
 
 
 def _missing_extra(name: str, message: str) -> str:

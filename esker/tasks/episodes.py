@@ -9,21 +9,25 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from esker.address import UINT64, Purpose, episode_seed, generator, key
+from esker.blas import one_thread
 from esker.lowrank import LowRankNoise
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
-from esker.policies.network import Network
+from esker.policies.layered import Layered
+from esker.policies.mlp import MLP
+from esker.policies.network import Network, Rows
+from esker.policies.shared_mlp import SharedMLPRows
 from esker.population import Population, direction_of
 from esker.tasks.environments import Env, Environment, silence
 from esker.tasks.task import Board, Give, Job, Result, Take
 
+Ended = tuple[int, str | None, str]  # a row whose episode ended; the error that ended it, and its trace
 NOISE_BLOCK = 64  # action noise is drawn this many steps at a time
 
 
@@ -52,6 +56,23 @@ class Episodes:
     center_purpose: Purpose = Purpose.CENTER_EPISODE
     rank: int | None = None
     slots: int = 32
+    vectorizer: str = "gymnasium"
+
+    @property
+    def images(self) -> bool:
+        """Whether observations are images, which are kept as bytes and not normalised by running statistics."""
+        return len(self.network.input_shape) > 1
+
+    @property
+    def statistics_size(self) -> int:
+        """How many numbers the observation statistics have."""
+        return self.network.inputs if self.normalize else 0
+
+    def with_reference(self, images: Any) -> Episodes:
+        """This task with the reference batch of a network that normalises by one; None changes nothing."""
+        if images is None or not isinstance(self.network, Layered):
+            return self
+        return replace(self, network=replace(self.network, reference=images))
 
     def address(self, item: int) -> tuple[int | None, int]:
         """The member (None: the centre) and the episode that an item stands for."""
@@ -91,6 +112,10 @@ class Episodes:
 
     def open(self, table: NoiseTable | None, board: Board) -> Slots:
         """Build the slots; environments are made when first needed."""
+        if self.vectorizer == "envpool":
+            from esker.tasks.pooled import PooledSlots
+
+            return PooledSlots(self, self.noise(table), board)
         return Slots(self, self.noise(table), board)
 
 
@@ -102,11 +127,16 @@ class Slots:
         self.noise = noise
         self.board = board
         self.tick = 0
-        self.rows = task.network.open(task.slots)
-        size = task.network.inputs
-        self.observations = np.zeros((task.slots, size))
-        self.sums = np.zeros((task.slots, size))
-        self.squares = np.zeros((task.slots, size))
+        self.rows: Rows | SharedMLPRows
+        if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
+            self.rows = SharedMLPRows(task.network, noise, task.slots)
+        else:
+            self.rows = task.network.open(task.slots)
+        self.images = task.images
+        kind = np.uint8 if self.images else np.float64
+        self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
+        self.sums = np.zeros((task.slots, task.statistics_size))
+        self.squares = np.zeros((task.slots, task.statistics_size))
         self.envs: list[Env] = []
         self.items: list[int] = [0] * task.slots
         self.totals: list[float] = [0.0] * task.slots
@@ -116,8 +146,14 @@ class Slots:
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it."""
+        with one_thread():
+            return self._evaluate(job, take, give)
+
+    def _evaluate(self, job: Job, take: Take, give: Give) -> int:
         self.job = job
         self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
+        if isinstance(self.rows, SharedMLPRows):
+            self.rows.set_center(job.center)
         busy = 0
         while True:
             items = take(self.task.slots - busy, busy)
@@ -139,12 +175,12 @@ class Slots:
             elif not items:
                 return 0
 
-    def _step(self, busy: int) -> list[tuple[int, str | None, str]]:
+    def _step(self, busy: int) -> list[Ended]:
         """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
         observations, totals, items, board = self.observations, self.totals, self.items, self.board
         shape, signed, bonus = self.observations.shape[1:], self.task.sign_fitness, self.task.survival_bonus
-        ended: list[tuple[int, str | None, str]] = []
+        ended: list[Ended] = []
         reward: Any
         self.tick += 1
         board[0] = self.tick
@@ -165,6 +201,10 @@ class Slots:
                 self.signs[row] += (reward > bonus) - (reward < bonus)
             if terminated or truncated:
                 ended.append((row, None, ""))
+        return self._capped(busy, ended)
+
+    def _capped(self, busy: int, ended: list[Ended]) -> list[Ended]:
+        """The rows that ended, and those that reached the episode cap."""
         cap = self.job.episode_cap
         if cap is not None:
             done = {row for row, _, _ in ended}
@@ -177,8 +217,10 @@ class Slots:
         if self.task.normalize:
             self.sums[:busy] += observations
             self.squares[:busy] += observations * observations
-        normalizer = self.job.normalizer
-        inputs = observations.astype(np.float32) if normalizer is None else normalizer(observations)
+        if self.job.normalizer is not None:
+            inputs = self.job.normalizer(observations)
+        else:
+            inputs = observations if self.images else observations.astype(np.float32)
         outputs = self.rows.forward(inputs)
         finite = np.isfinite(outputs)
         if not finite.all():
@@ -208,16 +250,12 @@ class Slots:
         member, episode = task.address(item)
         self.board[1] = item
         try:
-            env = self._environment(row)
-            observation, _ = env.reset(seed=task.reset_seed(generation, item))
+            observation = self._reset(row, task.reset_seed(generation, item))
             if np.shape(observation) != self.observations.shape[1:]:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
         except Exception as error:
             return Result(item, math.nan, math.nan, 0, None, _describe(error), traceback.format_exc())
-        if member is None:
-            self.rows.parameters[row] = self.job.center
-        else:
-            self.population.write(member, self.rows.parameters[row])
+        self._load(row, member)
         self.rows.start(row)
         self.observations[row] = observation
         self.sums[row] = self.squares[row] = 0.0
@@ -227,6 +265,20 @@ class Slots:
             (generator(task.seed, Purpose.ACTION_NOISE, generation, member, episode), None) if noisy else None  # type: ignore[arg-type]
         )
         return None
+
+    def _reset(self, row: int, seed: int) -> Any:
+        """Begin an episode in a row's environment; answers its first observation."""
+        return self._environment(row).reset(seed=seed)[0]
+
+    def _load(self, row: int, member: int | None) -> None:
+        """Give a row the parameters of a member, or of the centre."""
+        if isinstance(self.rows, SharedMLPRows):
+            direction, sign = direction_of(member or 0, self.task.antithetic)
+            self.rows.load(row, self.job.generation, direction, 0.0 if member is None else sign * self.job.sigma)
+        elif member is None:
+            self.rows.parameters[row] = self.job.center
+        else:
+            self.population.write(member, self.rows.parameters[row])
 
     def _environment(self, row: int) -> Env:
         if row < len(self.envs) and not self.task.fresh_environments:
@@ -269,6 +321,9 @@ class Slots:
         columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.action_noise)
         for column in columns:
             column[row] = column[last]
+        self._swap(row, last)
+
+    def _swap(self, row: int, last: int) -> None:
         self.envs[row], self.envs[last] = self.envs[last], self.envs[row]
 
     def close(self) -> None:
@@ -281,10 +336,3 @@ class Slots:
 def _describe(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-
-
-def check_space(env: Env) -> gym.spaces.Box:
-    """The flat observation space that policies see."""
-    space = env.observation_space
-    assert isinstance(space, gym.spaces.Box)
-    return space

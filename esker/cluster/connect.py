@@ -1,0 +1,158 @@
+"""Joining a Ray cluster, or starting a small one of our own; and saying clearly why that is not possible."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from typing import Any
+
+from esker.cluster.token import authenticate, ensure_token, token_file
+from esker.config import ESConfig
+from esker.engines.roster import NAMESPACE, Demand
+from esker.errors import RunError, UsageError
+
+_own_ray = False
+OBJECT_STORE = 200_000_000  # bytes: a centre per generation is all that lives there
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+# A frozen node is given up after some four seconds instead of half a minute.
+HEALTH = {
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "3",
+}
+
+
+def demand_of(config: ESConfig) -> Demand:
+    """What a configuration wants of a cluster."""
+    return Demand(config.workers, config.cpus_per_worker, config.gpus_per_node, dict(config.resources))
+
+
+def connect(config: ESConfig) -> list[str]:
+    """Connect this process as the configuration says; answers notices. What is not possible raises UsageError."""
+    address = config.address or os.environ.get("RAY_ADDRESS")  # `ray job submit` says so where the cluster is
+    if not connected():
+        if address is not None:
+            join(address, config.working_dir)
+        else:
+            _start_own(config)
+    return check_demand(demand_of(config))
+
+
+def connected() -> bool:
+    """Whether this process is connected to a cluster already."""
+    return "ray" in sys.modules and bool(import_ray().is_initialized())
+
+
+def is_own() -> bool:
+    """Whether the Ray that this process is connected to was started by it and ends with it."""
+    return _own_ray
+
+
+def import_ray() -> Any:
+    """The package, or the remedy."""
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError("the Ray engine needs Ray, which is not installed; pip install 'esker[ray]'") from error
+    return ray
+
+
+def join(address: str, working_dir: str | None = None) -> None:
+    """Connect to a cluster at HOST:PORT, or the one on this machine (auto); `working_dir` is sent to its nodes."""
+    if "://" in address:
+        raise UsageError(
+            f"address is {address!r}; esker does not speak through Ray's client: give HOST:PORT on a machine of the "
+            "cluster, or use `ray job submit`"
+        )
+    if address != "auto":
+        reach(address)
+    _prepare_environment(new_token=False)
+    try:
+        _init(address=address, runtime_env={"working_dir": working_dir} if working_dir else None)
+    except Exception as error:
+        raise UsageError(_why_refused(address, error)) from error
+
+
+def check_demand(demand: Demand) -> list[str]:
+    """Refuse what no node of the cluster can give, naming what it has. Answers a notice where less is there than wanted."""
+    import ray
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    counts = [demand.workers_on(node["Resources"]) for node in nodes]
+    if not any(counts):
+        wanted = {"CPU": demand.cpus_per_worker, **({"GPU": demand.gpus_per_node} if demand.gpus_per_node else {})}
+        wanted |= demand.resources
+        raise UsageError(f"no node of the cluster offers {_amounts(wanted)}; there are: {'; '.join(map(_offer, nodes))}")
+    if demand.workers is not None and sum(counts) < demand.workers:
+        return [
+            f"{demand.workers} workers are asked for and the cluster has room for {sum(counts)}: "
+            "the others start as nodes join"
+        ]
+    return []
+
+
+def _start_own(config: ESConfig) -> None:
+    from esker.assemble import available_cores
+
+    global _own_ray
+    _prepare_environment(new_token=True)
+    cpus = available_cores() if config.workers is None else config.workers * config.cpus_per_worker
+    try:
+        _init(num_cpus=max(1, int(cpus + 0.999)), resources=config.resources or None, object_store_memory=OBJECT_STORE)
+    except Exception as error:
+        raise RunError(f"Ray could not be started on this machine: {_last_line(error)}") from error
+    _own_ray = True
+
+
+def _init(**options: Any) -> None:
+    ray = import_ray()
+    if "address" not in options:
+        options["include_dashboard"] = False
+    ray.init(namespace=NAMESPACE, log_to_driver=False, logging_level=logging.CRITICAL, **options)
+
+
+def _prepare_environment(new_token: bool) -> None:
+    """Ray reads these when it is imported, so a process that has imported it already keeps its own settings."""
+    for name, value in (QUIET | HEALTH).items():
+        os.environ.setdefault(name, value)
+    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ and (new_token or token_file().is_file()):
+        authenticate(ensure_token())
+
+
+def reach(address: str) -> None:
+    """Whether something listens there, before Ray waits for it in silence."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"address is {address!r}; expected HOST:PORT or auto")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"no Ray cluster answers at {address} ({reason}); start one with: esker cluster head") from error
+
+
+def _why_refused(address: str, error: Exception) -> str:
+    text = str(error)
+    if "uthentication" in text or "token" in text.lower():
+        return f"the cluster at {address} refused our token ({token_file()}); copy the head's token file there"
+    if "ersion mismatch" in text:
+        return f"the cluster at {address} has other versions: {' '.join(text.split())}"
+    if isinstance(error, ConnectionError) and address == "auto":
+        return "no Ray cluster runs on this machine; start one with `esker cluster head`, or leave --address out"
+    return f"the Ray cluster at {address} could not be joined: {_last_line(error)}"
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+
+
+def _amounts(resources: dict[str, float]) -> str:
+    return ", ".join(f"{amount:g} {name}" for name, amount in resources.items())
+
+
+def _offer(node: dict[str, Any]) -> str:
+    hidden = ("memory", "object_store_memory")
+    shown = {n: a for n, a in node["Resources"].items() if n not in hidden and not n.startswith("node:")}
+    return f"{node.get('NodeName') or node['NodeID'][:6]} with {_amounts(shown) or 'nothing'}"

@@ -1,0 +1,313 @@
+"""The coordinator: a detached, named actor that runs the training loop and outlives whoever started it.
+
+When it or its node dies, Ray starts it again elsewhere, and it goes on at the first uncommitted generation: from its run
+folder where it finds it, otherwise from the newest copy that a surviving node holds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import cloudpickle
+
+from esker.cluster import copies
+from esker.cluster.replicated import ReplicatedFolder
+from esker.config import ALGORITHMS, ESConfig
+from esker.engines.roster import NAMESPACE
+from esker.errors import RunError, UsageError
+from esker.runs.folder import RunFolder
+
+Row = dict[str, Any]
+LINGER = 120.0  # seconds that a finished coordinator waits for viewers
+FILES_WITHIN = 60.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a coordinator is made of; small, because Ray keeps it for restarts."""
+
+    name: str
+    path: str
+    environment: bytes  # cloudpickled, loaded once `modules` is in place
+    modules: list[str]
+    notices: list[str]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended; `text` is the status, or what went wrong."""
+
+    kind: Literal["finished", "interrupted", "failed", "refused"]
+    text: str
+
+
+@dataclass(frozen=True)
+class News:
+    """What a viewer has not seen yet. `life` numbers the coordinator's lives; notes are counted within one."""
+
+    life: int
+    rows: list[Row]
+    notes: list[str]
+    end: End | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run of the cluster in one line."""
+
+    name: str
+    env: str
+    algo: str
+    generation: int
+    center_return: float | None
+    nodes: int
+    workers: int
+    status: str
+    path: str
+    host: str
+
+
+class Coordinator:
+    """Runs the loop in a thread; its methods answer viewers. It is the observer of its own run."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._changed = threading.Condition()
+        self._files: dict[str, bytes] | None = None
+        self._config: ESConfig | None = None
+        self._rows: list[Row] = []
+        self._notes: list[str] = []
+        self._end: End | None = None
+        self._life = time.time_ns()
+        self._engine: Any = None
+        self._stopping = False
+        threading.Thread(target=self._run, daemon=True, name="esker-coordinator").start()
+
+    # What viewers call
+
+    def start_from(self, files: dict[str, bytes]) -> None:
+        """The run folder as its starter has it, for a coordinator that finds none."""
+        with self._changed:
+            self._files = files
+            self._changed.notify_all()
+
+    def config(self, patience: float) -> ESConfig | None:
+        """The resolved configuration, once it is known."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._config is not None or self._end is not None, patience)
+            return self._config
+
+    def follow(self, generation: int, life: int, notes: int, patience: float) -> News:
+        """What happened since a generation and a number of notes; waits for something to happen."""
+
+        def unseen() -> tuple[list[Row], list[str]]:
+            return self._rows[generation:], self._notes[notes if life == self._life else 0 :]
+
+        with self._changed:
+            self._changed.wait_for(lambda: any(unseen()) or self._end is not None, patience)
+            rows, said = unseen()
+            return News(self._life, rows, said, self._end)
+
+    def stop(self) -> None:
+        """Stop now; everything committed is saved."""
+        self._stopping = True
+        if self._engine is not None:
+            self._engine.interrupt()
+
+    def summary(self) -> Summary:
+        """This run in one line."""
+        import platform
+
+        config, rows, engine = self._config, self._rows, self._engine
+        status = "starting" if config is None else "stopping" if self._stopping else "running"
+        return Summary(
+            self._request.name,
+            config.env if config else "?",
+            config.algo if config else "?",
+            rows[-1]["generation"] if rows else 0,
+            rows[-1]["center_return"] if rows else None,
+            len(engine.nodes) if engine else 0,
+            engine.workers if engine else 0,
+            self._end.kind if self._end else status,
+            self._request.path,
+            platform.node(),
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """The run folder's essentials, for a viewer on another machine."""
+        return copies.essentials(RunFolder(Path(self._request.path)))
+
+    def facts_length(self) -> int | None:
+        """How far the run folder is, in bytes of facts."""
+        return copies.facts_length(Path(self._request.path))
+
+    def pid(self) -> int:
+        """This process."""
+        return os.getpid()
+
+    def node(self) -> str:
+        """The node this process is on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
+    def engines(self) -> list[tuple[str, int]]:
+        """The nodes in use, by id, and the process of the engine on each."""
+        return [(node.id, node.pid) for node in self._engine.nodes] if self._engine else []
+
+    # What the loop calls
+
+    def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
+        """The run begins or goes on."""
+        with self._changed:
+            self._config, self._rows = config, list(rows)
+            self._changed.notify_all()
+
+    def generation(self, row: Row, returns: Any = None) -> None:
+        """A generation was committed."""
+        with self._changed:
+            self._rows.append(row)
+            self._changed.notify_all()
+
+    def note(self, text: str) -> None:
+        """Something worth knowing happened."""
+        with self._changed:
+            self._notes.append(text)
+            self._changed.notify_all()
+
+    def end(self, reason: str) -> None:
+        """The loop is over; `_run` says how it ended."""
+
+    # The loop
+
+    def _run(self) -> None:
+        try:
+            end = End("finished", self._train())
+        except KeyboardInterrupt as error:
+            end = End("interrupted", str(error))
+        except UsageError as error:
+            end = End("refused", str(error))
+        except RunError as error:
+            end = End("failed", str(error))
+        except BaseException:
+            end = End("failed", traceback.format_exc())
+        with self._changed:
+            self._end = end
+            self._changed.notify_all()
+        time.sleep(LINGER)
+        _kill(self._request.name)
+
+    def _train(self) -> str:
+        import ray
+
+        from esker import api
+        from esker.algorithms.loop import catch_up
+        from esker.assemble import build_state, build_task, ray_engine
+
+        request = self._request
+        sys.path += [path for path in request.modules if path not in sys.path and os.path.isdir(path)]
+        folder, epoch = self._recover()
+        config = folder.config(ALGORITHMS)
+        if self._was_ended(folder):
+            raise KeyboardInterrupt(f"the run had ended: {folder.status()}; continue with: esker resume {folder.path}")
+        environment = cloudpickle.loads(request.environment)
+        task = build_task(config, environment, folder.about())
+        state, table = build_state(config, task)
+        notices = request.notices + catch_up(folder, state)
+
+        def engine() -> Any:
+            fingerprint = folder.about()["fingerprint"]
+            self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch)
+            folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id())
+            if self._stopping:
+                self._engine.interrupt()
+            return self._engine
+
+        run = api._follow(folder, state, state.task, table, self, notices, api.Callbacks(), engine)
+        return run.outcome.reason if run.outcome else "finished"
+
+    def _was_ended(self, folder: RunFolder) -> bool:
+        """Whether a former life of this coordinator had ended the run, before it died while viewers looked on."""
+        import ray
+
+        reborn = ray.get_runtime_context().was_current_actor_reconstructed
+        text = folder.status_file.read_text() if folder.status_file.exists() else ""
+        return bool(reborn) and text.startswith(("interrupted", "failed"))
+
+    def _recover(self) -> tuple[ReplicatedFolder, int]:
+        """The newest of: the folder on this disk, copies that nodes hold, what the starter sent. And our epoch."""
+        path = Path(self._request.path)
+        folder = ReplicatedFolder(path)
+        held, epoch = _copies_held(self._request.name)
+        best = max(held, key=lambda copy: copy[0], default=None)
+        here = copies.facts_length(path)
+        if best is not None and best[0][1] > (here or 0):
+            import ray
+
+            _set_aside(path, here)
+            copies.write(path, ray.get(best[1].fetch.remote(), timeout=60))
+            if here is None:
+                self.note("the run folder is not on this node: it was restored from another node's copy")
+        elif here is None:
+            copies.write(path, self._files_sent())
+        folder.checkpoints.mkdir(exist_ok=True)
+        _lock(folder)
+        return folder, epoch
+
+    def _files_sent(self) -> dict[str, bytes]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._files is not None, FILES_WITHIN)
+            if self._files is None:
+                raise RunError("the run folder is lost: no disk and no surviving node has it")
+            return self._files
+
+
+def _copies_held(run: str) -> tuple[list[tuple[tuple[int, int], Any]], int]:
+    """The copies that surviving engines of a run hold, by epoch and length; and a newer epoch than any of theirs."""
+    import ray
+
+    held: list[tuple[tuple[int, int], Any]] = []
+    epoch = int(time.time())
+    for node in ray.nodes():  # type: ignore[no-untyped-call]
+        if not node["Alive"]:
+            continue
+        try:
+            actor: Any = ray.get_actor(f"{run}@{node['NodeID']}", namespace=NAMESPACE)
+            position: tuple[int, int] = ray.get(actor.stored.remote(), timeout=5)
+        except (ValueError, ray.exceptions.RayError):
+            continue
+        epoch = max(epoch, position[0] + 1)
+        held.append((position, actor))
+    return [copy for copy in held if copy[0][1] > 0], epoch
+
+
+def _set_aside(path: Path, here: int | None) -> None:
+    """Facts on this disk that are behind the copy are replaced; nothing else needs to go."""
+    if here is not None:
+        (path / "facts").unlink(missing_ok=True)
+
+
+def _lock(folder: RunFolder, patience: float = 20.0) -> None:
+    """Claim the folder; a former life may need a moment to die."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            folder.lock()
+            return
+        except UsageError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+def _kill(name: str) -> None:
+    import ray
+
+    ray.kill(ray.get_actor(name, namespace=NAMESPACE), no_restart=True)

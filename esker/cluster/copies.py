@@ -1,0 +1,40 @@
+"""A run folder's essentials as bytes: what travels between the nodes, so that a run can go on anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from esker.runs import checkpoints
+from esker.runs.folder import RunFolder
+
+SMALL = 1 << 24  # bytes; larger files beside the facts are not essential
+
+
+def essentials(folder: RunFolder, facts: bool = True) -> dict[str, bytes]:
+    """Configuration, journal and other small files, the best and the newest snapshot, and the facts."""
+    found = [path for path in folder.path.iterdir() if path.is_file() and path.stat().st_size < SMALL]
+    for pointer in (folder.best_file, folder.latest_file):
+        generation = checkpoints.pointed(pointer)
+        if generation is not None:
+            found += sorted((folder.checkpoints / checkpoints.folder_name(generation)).glob("state.*"))
+    skipped = {folder.facts_file.name, "lock"}
+    files = {str(path.relative_to(folder.path)): path.read_bytes() for path in found if path.name not in skipped}
+    if facts:
+        files["facts"] = folder.facts_file.read_bytes() if folder.facts_file.exists() else b""
+    return files
+
+
+def write(path: Path, files: dict[str, bytes]) -> None:
+    """Lay the files out as a run folder."""
+    for name, data in files.items():
+        target = path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def facts_length(path: Path) -> int | None:
+    """How many bytes of facts a folder has; None where it is no run folder."""
+    if not (path / "config.toml").is_file():
+        return None
+    facts = path / "facts"
+    return facts.stat().st_size if facts.exists() else 0

@@ -1,0 +1,38 @@
+"""From a run folder to a run on the cluster, watched to its end."""
+
+from __future__ import annotations
+
+import sys
+
+import cloudpickle
+
+from esker.algorithms.loop import Observer
+from esker.cluster import copies, viewer
+from esker.cluster.coordinator import Request
+from esker.errors import RunError, UsageError
+from esker.runs.folder import RunFolder
+from esker.tasks.environments import Environment
+
+
+def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> str:
+    """Start a coordinator on this folder and watch it; answers why the run ended.
+
+    A run that failed raises RunError, one that was stopped KeyboardInterrupt, a wrong request UsageError.
+    """
+    name, path = folder.path.resolve().name, folder.path.resolve()
+    request = Request(name, str(path), cloudpickle.dumps(environment), list(sys.path), notices)
+    first = len(folder.rows())
+    coordinator = viewer.launch(request, copies.essentials(folder))
+    try:
+        end = viewer.watch(coordinator, name, folder.path, observer, first)
+    except KeyboardInterrupt:
+        end = viewer.stop(coordinator, name)
+    viewer.bring_home(coordinator, name, path)
+    viewer.dismiss(name)
+    if end.kind == "failed":
+        raise RunError(end.text)
+    if end.kind == "refused":
+        raise UsageError(end.text)
+    if end.kind == "interrupted":
+        raise KeyboardInterrupt(end.text)
+    return end.text

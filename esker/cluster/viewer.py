@@ -1,0 +1,182 @@
+"""The viewer: starts a coordinator or finds one, and shows what it says. It can die; the run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from esker.algorithms.loop import Observer
+from esker.cluster import copies
+from esker.cluster.coordinator import Coordinator, End, News, Request, Summary
+from esker.engines.roster import NAMESPACE
+from esker.errors import RunError, UsageError
+from esker.runs.folder import RunFolder
+
+PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
+UNANSWERED = 10.0  # and seconds more after which it counts as away
+
+
+def launch(request: Request, files: dict[str, bytes]) -> Any:
+    """Start a run's coordinator. A name that is active already raises UsageError."""
+    import ray
+
+    if request.name in active_names():
+        raise UsageError(
+            f"a run named {request.name!r} is active on this cluster; watch it with `esker attach {request.name}`, "
+            "or choose another --run-dir"
+        )
+    options: dict[str, Any] = {
+        "name": request.name,
+        "namespace": NAMESPACE,
+        "lifetime": "detached",
+        "max_restarts": -1,
+        "max_task_retries": -1,
+        "max_concurrency": 64,
+        "num_cpus": 0,
+        "scheduling_strategy": _away_from_the_head(),
+    }
+    coordinator: Any = ray.remote(Coordinator).options(**options).remote(request)
+    coordinator.start_from.remote(files)
+    return coordinator
+
+
+def find(name: str) -> Any:
+    """The coordinator of an active run, by its name or run folder. An unknown one raises UsageError."""
+    import ray
+
+    from esker.errors import nearest
+
+    wanted, active = Path(name).name, active_names()
+    if wanted not in active:
+        known = f"; active: {', '.join(active)}" if active else "; no run is active"
+        raise UsageError(f"no run named {wanted!r} is active on this cluster{nearest(wanted, active) or known}")
+    return ray.get_actor(wanted, namespace=NAMESPACE)
+
+
+def active_names() -> list[str]:
+    """The runs that have a coordinator."""
+    import ray
+
+    actors = ray.util.list_named_actors(all_namespaces=True)
+    return sorted(a["name"] for a in actors if a["namespace"] == NAMESPACE and "@" not in a["name"])
+
+
+def summaries() -> list[Summary]:
+    """Every active run in one line; those whose coordinator does not answer are left out."""
+    import ray
+
+    calls: list[Any] = [ray.get_actor(name, namespace=NAMESPACE).summary.remote() for name in active_names()]
+    found: list[Summary] = []
+    for call in calls:
+        with contextlib.suppress(ray.exceptions.RayError):
+            found.append(ray.get(call, timeout=10))
+    return found
+
+
+def watch(coordinator: Any, name: str, path: Path, observer: Observer, first: int = 0) -> End:
+    """Show a run to an observer from a generation on, until it ends. Answers how it ended."""
+    config = None
+    while config is None:
+        config = _ask(coordinator.config.remote(PATIENCE), name)
+        if config is None and (end := _ask(coordinator.follow.remote(0, 0, 0, 0.0), name).end):
+            return end
+    earlier = _ask(coordinator.follow.remote(0, 0, 0, 0.0), name).rows[:first]
+    observer.begin(config, RunFolder(path), earlier)
+    status = "the viewer left; the run goes on"
+    try:
+        for news in _news(coordinator, name, first, observer):
+            for text in news.notes:
+                observer.note(text)
+            for row in news.rows:
+                observer.generation(row)
+            if news.end is not None:
+                status = f"finished: {news.end.text}" if news.end.kind == "finished" else news.end.kind
+                return news.end
+    finally:
+        observer.end(status)
+    raise AssertionError("news end with the run")
+
+
+def path_of(coordinator: Any, name: str) -> Path:
+    """Where a run's folder is, on its coordinator's node."""
+    return Path(_ask(coordinator.summary.remote(), name).path)
+
+
+def stop(coordinator: Any, name: str) -> End:
+    """Stop a run and wait until it has saved."""
+    _ask(coordinator.stop.remote(), name)
+    while True:
+        news: News = _ask(coordinator.follow.remote(1 << 60, 0, 1 << 60, PATIENCE), name)
+        if news.end is not None:
+            return news.end
+
+
+def bring_home(coordinator: Any, name: str, path: Path) -> bool:
+    """Copy the run folder here unless this machine has it, as it does where storage is shared. Answers whether."""
+    length = _ask(coordinator.facts_length.remote(), name)
+    here = copies.facts_length(path)
+    if length is None or (here is not None and here >= length):
+        return False
+    copies.write(path, _ask(coordinator.files.remote(), name))
+    return True
+
+
+def dismiss(name: str) -> None:
+    """End a coordinator whose run has ended."""
+    import ray
+
+    with contextlib.suppress(ValueError, ray.exceptions.RayError):
+        ray.kill(ray.get_actor(name, namespace=NAMESPACE), no_restart=True)
+
+
+def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> Iterator[News]:
+    import ray
+
+    life, notes, away = 0, 0, False
+    while True:
+        call = coordinator.follow.remote(generation, life, notes, PATIENCE)
+        try:
+            news: News = ray.get(call, timeout=PATIENCE + UNANSWERED)
+        except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
+            if not away:
+                observer.note("the coordinator does not answer: waiting for it to come back")
+            away = True
+            continue
+        except ray.exceptions.RayError as error:
+            raise _gone(name) from error
+        if life and news.life != life:
+            observer.note(f"the coordinator died and was restarted; it goes on at generation {generation + len(news.rows)}")
+        notes = len(news.notes) + (notes if news.life == life else 0)
+        life, away = news.life, False
+        generation += len(news.rows)
+        yield news
+
+
+def _ask(call: Any, name: str) -> Any:
+    import ray
+
+    while True:
+        try:
+            return ray.get(call, timeout=60)
+        except ray.exceptions.ActorUnavailableError:
+            continue
+        except ray.exceptions.GetTimeoutError as error:
+            raise RunError(f"the coordinator of {name} has not answered for 60 s; try again later") from error
+        except ray.exceptions.RayActorError as error:
+            raise _gone(name) from error
+
+
+def _gone(name: str) -> RunError:
+    return RunError(f"the coordinator of {name} is gone; continue with: esker resume RUN_DIR")
+
+
+def _away_from_the_head() -> Any:
+    """Prefer a node that is not the head, so that a head that restarts does not take the coordinator with it."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    others = [node["NodeID"] for node in nodes if "node:__internal_head__" not in node["Resources"]]
+    return NodeAffinitySchedulingStrategy(others[0], soft=True) if others else "DEFAULT"

@@ -1,0 +1,43 @@
+"""`esker attach`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from esker.commands.base import Commands, command, console
+from esker.errors import RunError
+from esker.flags import Parser
+
+DESCRIPTION = """\
+Show a run of the cluster as it goes on, from any of the cluster's machines. Ctrl-C leaves it running.
+
+  esker attach es-s0-20260301-120000"""
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "attach", run, "watch a run of the cluster from any of its machines", DESCRIPTION)
+    parser.add_argument("run", metavar="RUN", help="its name, or its run folder")
+    parser.add_argument("--address", default="auto", help="the cluster, as HOST:PORT (default: auto, this machine's)")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker.cluster import viewer
+    from esker.cluster.connect import join
+    from esker.logs.console import observer_for
+
+    join(namespace.address)
+    name = Path(namespace.run).name
+    coordinator = viewer.find(name)
+    path = viewer.path_of(coordinator, name)
+    try:
+        end = viewer.watch(coordinator, name, path, observer_for(console(), namespace.quiet))
+    except KeyboardInterrupt:
+        console().print(f"the run goes on; stop it with: esker stop {name}", highlight=False)
+        return 0
+    if end.kind in ("failed", "refused"):
+        raise RunError(end.text)
+    return 0

@@ -1,0 +1,48 @@
+"""`esker export`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from esker.commands.base import Commands, command, console
+from esker.flags import Parser
+
+ALL = "state-dict,torchscript,torch-export,onnx"
+HELP = """\
+Write a run's policy for use without esker: a torch state dict, TorchScript, torch.export and ONNX, the last three with
+observation normaliser and action head inside. Each file is read back and must act as the policy does on 1,000
+observations. A network with memory takes its state as further inputs and answers the next; policy.json says which.
+
+  esker export runs/CartPole-v1/es-s0
+  esker export RUN --format onnx -o deploy"""
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "export", run, "write a policy for use without esker: torch, ONNX", HELP)
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or one checkpoint's folder")
+    parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
+    parser.add_argument("--format", default=ALL, metavar="NAME,…", help=f"which files (default: {ALL})")
+    parser.add_argument("-o", "--output", metavar="DIR", help="folder to write to (default: RUN/export)")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker.export import OBSERVATIONS, export
+
+    forms = [part.strip() for part in namespace.format.split(",") if part.strip()]
+    output = Path(namespace.output) if namespace.output else None
+    done, notices = export(Path(namespace.run), namespace.checkpoint, forms, output)
+    for notice in notices:
+        print(f"note: {notice}", file=sys.stderr)
+    from rich.table import Table
+
+    table = Table("format", "file", "KiB", "largest difference")
+    for one in done:
+        table.add_row(one.form, one.path.name, f"{one.path.stat().st_size / 1024:,.0f}", f"{one.difference:.2g}")
+    console().print(table)
+    text = f"{done[0].path.parent}: each gives the policy's actions on {OBSERVATIONS:,} observations"
+    console().print(text, highlight=False, soft_wrap=True)
+    return 0

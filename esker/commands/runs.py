@@ -1,0 +1,97 @@
+"""`esker runs`."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from esker.commands.base import Commands, command, console
+from esker.errors import UsageError
+from esker.flags import Parser
+
+if TYPE_CHECKING:
+    from esker.runs.listing import RunSummary
+
+ASCENDING = ("path", "env", "algo", "seed", "status", "age")
+DESCENDING = ("best", "generation", "env_steps")
+WIDE = 200  # characters for files and pipes, which have no width of their own
+STYLES = {"running": "green", "interrupted": "yellow", "crashed": "red", "failed": "red", "damaged": "red"}
+
+
+def add(commands: Commands[Parser]) -> None:
+    """Register the command."""
+    parser = command(commands, "runs", run, "list runs: environment, algorithm, generation, best, status, age")
+    parser.add_argument("folder", metavar="DIR", nargs="?", default="runs", help="where to look (default: runs)")
+    parser.add_argument(
+        "--sort", default="age", choices=[*ASCENDING, *DESCENDING], help="order of the list (default: age, newest first)"
+    )
+    parser.add_argument("--reverse", action="store_true", help="turn the order around")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--cluster", action="store_true", help="list the active runs of a Ray cluster instead")
+    parser.add_argument("--address", help="with --cluster: the cluster, as HOST:PORT (default: auto, this machine's)")
+
+
+def run(namespace: Namespace) -> int:
+    """Run the command."""
+    from esker.runs.listing import list_runs
+
+    if namespace.cluster:
+        from esker.cluster.listing import show_cluster_runs
+
+        show_cluster_runs(console(), namespace.address or "auto", namespace.json)
+        return 0
+    if namespace.address is not None:
+        raise UsageError(f"address is {namespace.address!r}, and it is for --cluster; add it")
+    found = _sorted(list_runs(Path(namespace.folder)), namespace.sort, namespace.reverse)
+    if namespace.json:
+        print(json.dumps([asdict(summary) for summary in found]))
+    elif not found:
+        console().print(f"no runs under {namespace.folder}; `esker train ENV` makes one", highlight=False)
+    else:
+        output = console()
+        if not output.is_terminal:
+            output.width = WIDE
+        output.print(_table(found, Path(namespace.folder)))
+    return 0
+
+
+def _sorted(runs: list[RunSummary], key: str, reverse: bool) -> list[RunSummary]:
+    """By a column, best first for numbers of merit; runs that lack the value come last either way."""
+    known = [summary for summary in runs if getattr(summary, key) is not None]
+    unknown = [summary for summary in runs if getattr(summary, key) is None]
+    known.sort(key=lambda summary: getattr(summary, key), reverse=(key in DESCENDING) != reverse)
+    return known + unknown
+
+
+def _table(runs: list[RunSummary], root: Path) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from esker.logs.console import number
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("run", "environment", "algo"):
+        table.add_column(name, overflow="fold")
+    for name in ("seed", "generation", "steps", "best"):
+        table.add_column(name, justify="right")
+    table.add_column("status", overflow="fold")
+    table.add_column("age", justify="right", no_wrap=True)
+    for run in runs:
+        inside = Path(run.path).relative_to(root)
+        status = Text(run.status, style=STYLES.get(run.status, ""))
+        seed = "?" if run.seed is None else str(run.seed)
+        steps = f"{run.env_steps:,}"
+        shown = str(inside) if inside.parts else run.path
+        table.add_row(shown, run.env, run.algo, seed, f"{run.generation:,}", steps, number(run.best), status, age(run.age))
+    return table
+
+
+def age(seconds: float) -> str:
+    """A time ago in its largest unit."""
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:.0f}s"

@@ -1,0 +1,263 @@
+"""A node of a cluster: one local engine behind one Ray actor, fed with ranges of items and answering with arrays.
+
+This file does not import Ray: `esker.engines.roster` makes the class an actor.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.engines.local import CannotStart, LocalEngine
+from esker.engines.openplan import OpenPlan
+from esker.engines.packing import Packed, pack
+from esker.engines.replica import Replica
+from esker.errors import RunError, UsageError
+from esker.noise import NoiseTable
+from esker.tasks.task import Job, Task
+
+ABANDONED_AFTER = 60.0  # seconds without a word from a coordinator, after which a node's engine exits
+
+
+class Outdated(Exception):
+    """A coordinator that has been replaced gave an order."""
+
+
+@dataclass(frozen=True)
+class NodeSetup:
+    """What every node's engine is opened with; `task` is cloudpickled and loaded once `path` is in place."""
+
+    task: bytes
+    path: list[str]
+    table: tuple[int, int] | None  # seed and size
+    step_timeout: float | None
+    versions: dict[str, str]
+    fingerprint: str | None
+    inexact: bool
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """A node's answer to being opened; `refusal` says why it cannot take part."""
+
+    host: str
+    pid: int
+    refusal: str | None = None
+    notice: str | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Items of a round, which is one `evaluate` of the coordinator.
+
+    The answer is due when at most `low` are unfinished, or after `patience` seconds.
+    """
+
+    epoch: int
+    round: int
+    items: NDArray[np.int64]
+    low: int
+    patience: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Results since the last answer. `failure` is an item's fault and stops the run, `unfit` the node's."""
+
+    round: int
+    results: Packed
+    dropped: int
+    failure: str | None = None
+    unfit: str | None = None
+
+
+def setup_for(
+    task: Task,
+    table: tuple[int, int] | None = None,
+    step_timeout: float | None = None,
+    fingerprint: str | None = None,
+    inexact: bool = False,
+) -> NodeSetup:
+    """What nodes need to know to evaluate this task as this process would."""
+    return NodeSetup(cloudpickle.dumps(task), list(sys.path), table, step_timeout, versions(), fingerprint, inexact)
+
+
+def versions() -> dict[str, str]:
+    """What must agree between all nodes for messages to be understood."""
+    from importlib.metadata import version
+
+    from esker import __version__
+
+    return {"esker": __version__, "ray": version("ray"), "python": ".".join(platform.python_version_tuple()[:2])}
+
+
+class NodeEngine:
+    """Opened by a coordinator, obeys the newest one, and exits by itself when none has spoken for a minute."""
+
+    def __init__(self) -> None:
+        self.replica = Replica()
+        self._epoch = 0
+        self._lock = threading.Lock()
+        self._heard_at = time.monotonic()
+        self._engine: LocalEngine | None = None
+        self._welcome: Welcome | None = None
+        self._round: int | None = None
+        self._plan: OpenPlan | None = None
+        self._work: SimpleQueue[tuple[Job, OpenPlan]] = SimpleQueue()
+        self._dropped = 0
+
+    def open(self, epoch: int, setup: NodeSetup, workers: int, slots: int | None) -> Welcome:
+        """Start the workers, or say why this node cannot take part. An engine that is open already stays as it is."""
+        with self._lock:
+            self._obey(epoch)
+            if self._welcome is None:
+                self._welcome = self._open(setup, workers, slots)
+            return self._welcome
+
+    def _open(self, setup: NodeSetup, workers: int, slots: int | None) -> Welcome:
+        host = platform.node()
+        differing = {name: (ours, setup.versions.get(name)) for name, ours in versions().items()}
+        wrong = [f"{name} {a} (the run: {b})" for name, (a, b) in differing.items() if a != b]
+        if wrong:
+            return Welcome(host, os.getpid(), f"it has {', '.join(wrong)}")
+        sys.path += [path for path in setup.path if path not in sys.path and os.path.isdir(path)]
+        try:
+            task = cloudpickle.loads(setup.task)
+            own = _fingerprint(task) if setup.fingerprint else None
+        except (ImportError, UsageError) as error:
+            return Welcome(host, os.getpid(), f"the task cannot be opened there: {error}")
+        notice = None
+        if own != setup.fingerprint:
+            notice = f"it computes other bits than the run began with (numeric fingerprint {own}, not {setup.fingerprint})"
+            if not setup.inexact:
+                return Welcome(host, os.getpid(), notice)
+        if slots is not None:
+            task = replace(task, slots=slots)
+        table = NoiseTable.create(*setup.table) if setup.table else None
+        self._engine = LocalEngine(task, workers, table, setup.step_timeout)
+        threading.Thread(target=self._run, daemon=True).start()
+        threading.Thread(target=self._exit_when_abandoned, daemon=True).start()
+        return Welcome(host, os.getpid(), notice=notice)
+
+    def feed(self, order: Order, job: list[Any]) -> Answer:
+        """Take items in, wait for results, answer them. `job` holds a reference, fetched once a round."""
+        with self._lock:
+            self._obey(order.epoch)
+            plan = self._enter(order.round, job)
+        assert self._engine is not None
+        plan.offer(order.items.tolist())
+        self._engine.wake()
+        results = plan.collect(order.low, order.patience)
+        with self._lock:
+            self._heard_at = time.monotonic()
+            dropped, self._dropped = self._dropped, 0
+        unfit = str(plan.failure) if isinstance(plan.failure, CannotStart) else None
+        failure = str(plan.failure) if plan.failure and not unfit else None
+        return Answer(order.round, pack(results), dropped, failure, unfit)
+
+    def finish(self, epoch: int, round: int) -> None:
+        """The round is complete: drop what is under way."""
+        with self._lock:
+            self._obey(epoch)
+            if round == self._round:
+                self._close_plan()
+
+    def touch(self, epoch: int) -> None:
+        """A sign of life from the coordinator."""
+        with self._lock:
+            self._obey(epoch)
+
+    def pids(self) -> list[int]:
+        """The worker processes, for those who want to watch or to break them."""
+        return [] if self._engine is None else self._engine.pids
+
+    def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
+        """Keep a copy of what the coordinator commits; answers how long the copy of the facts is."""
+        with self._lock:
+            self._obey(epoch)
+            return self.replica.store(epoch, files, facts_at, facts)
+
+    def stored(self) -> tuple[int, int]:
+        """Epoch and length of the copy held here."""
+        return self.replica.position
+
+    def fetch(self) -> dict[str, bytes]:
+        """The files of the copy held here."""
+        return self.replica.files()
+
+    def quit(self, epoch: int) -> None:
+        """The run is over."""
+        with self._lock:
+            self._obey(epoch)
+        self._exit(0)
+
+    def _obey(self, epoch: int) -> None:
+        if epoch < self._epoch:
+            raise Outdated(f"coordinator {epoch} was replaced by {self._epoch}")
+        if epoch > self._epoch:  # whatever an older coordinator had under way is of no use to the new one
+            self._close_plan()
+            self._epoch, self._round = epoch, None
+        self._heard_at = time.monotonic()
+
+    def _enter(self, round: int, job: list[Any]) -> OpenPlan:
+        if self._plan is None or round != self._round:
+            import ray
+
+            self._close_plan()
+            self._plan, self._round = OpenPlan(), round
+            self._work.put((ray.get(job[0]), self._plan))
+        return self._plan
+
+    def _close_plan(self) -> None:
+        if self._plan is not None and self._engine is not None:
+            self._plan.close()
+            self._engine.wake()
+
+    def _run(self) -> None:
+        """The engine's own thread: round after round."""
+        assert self._engine is not None
+        while True:
+            job, plan = self._work.get()
+            if plan.complete is not None:
+                continue
+            failure: Exception | None = None
+            try:
+                self._engine.evaluate(job, plan)
+            except RunError as error:
+                failure = error
+            with self._lock:
+                self._dropped += plan.dropped_steps
+            plan.leave(failure)
+
+    def _exit_when_abandoned(self) -> None:
+        while time.monotonic() - self._heard_at < ABANDONED_AFTER:
+            time.sleep(1)
+        self._exit(1)
+
+    def _exit(self, status: int) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        os._exit(status)
+
+
+def _fingerprint(task: Any) -> str:
+    """This machine's numeric fingerprint, for the task's environment."""
+    from esker.fingerprint import fingerprint
+    from esker.tasks.environments import silence
+
+    with silence():
+        env = task.environment.make()
+    try:
+        return fingerprint(env)
+    finally:
+        env.close()

@@ -1,0 +1,192 @@
+"""The Ray engine: many local engines, one per node, fed with ranges of items and answering with arrays.
+
+Messages grow with nodes, not with workers. Results are keyed by item and every item is a pure function of its address,
+so a node may come, go, freeze or answer twice: what is evaluated again is evaluated to the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from queue import Empty
+from typing import Any
+
+import numpy as np
+
+from esker.engines.node import Answer, Order
+from esker.engines.packing import unpack
+from esker.engines.plan import Plan
+from esker.engines.roster import Node, Roster
+from esker.errors import RunError, UsageError
+from esker.tasks.task import Job
+
+FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later ones, and returning ones, have for ever
+PATIENCE = 0.5  # seconds after which a node answers what it has; grows with the number of nodes
+STRAGGLING = 1.5  # a generation's last items are evaluated again this many times after the first node ran idle
+
+
+class RayEngine:
+    """Evaluates plans on every node of a Ray cluster, as nodes come and go."""
+
+    def __init__(self, roster: Roster, note: Callable[[str], None] | None = None) -> None:
+        self._roster = roster
+        self._epoch = roster.epoch
+        self._note = note or (lambda text: None)
+        self._nodes: list[Node] = []
+        self._share = 1.0
+        self._had_nodes = False
+        self._interrupted = False
+        self._round = 0
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes in use."""
+        return list(self._nodes)
+
+    @property
+    def workers(self) -> int:
+        """The worker processes in use, over all nodes."""
+        return sum(node.workers for node in self._nodes)
+
+    def interrupt(self) -> None:
+        """From another thread: let `evaluate` end at once, as by Ctrl-C."""
+        self._interrupted = True
+
+    def evaluate(self, job: Job, plan: Plan) -> None:
+        """Evaluate the plan on whatever nodes there are; return when it is complete, whoever is still busy."""
+        import ray
+
+        self._job, self._round = ray.put(job), self._round + 1
+        self._started_at = time.monotonic()
+        self._first_idle_at: float | None = None
+        for node in self._nodes:
+            node.items.clear()
+        while plan.complete is None:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._admit()
+            self._feed_all(plan)
+            self._listen(plan)
+        for node in self._nodes:
+            if node.call is not None:  # a straggler; its late answer is dropped when it comes
+                node.actor.finish.remote(self._epoch, self._round)
+        lengths = {result.length for result in plan.results.values()}
+        self._share = 1.0 if len(lengths) == 1 else 0.5
+
+    def close(self) -> None:
+        """End the engines on every node."""
+        self._roster.close()
+
+    def _admit(self) -> None:
+        """Take in nodes that have become ready, and say what the roster has to say. Without any node, wait for one."""
+        self._say_notes()
+        while True:
+            try:
+                node = self._roster.arrivals.get(block=not self._nodes, timeout=1.0)
+            except Empty:
+                self._say_notes()
+                if self._nodes or self._had_nodes or self._interrupted:
+                    return
+                self._give_up_without_nodes()
+                continue
+            self._nodes.append(node)
+            self._had_nodes = True
+
+    def _say_notes(self) -> None:
+        while not self._roster.notes.empty():
+            self._note(self._roster.notes.get())
+
+    def _give_up_without_nodes(self) -> None:
+        waited = time.monotonic() - self._started_at
+        refusals = list(self._roster.refusals.values())
+        if refusals and not self._roster.starting() and waited > 5:
+            raise UsageError("no node can take part: " + "; ".join(refusals))
+        if waited > FIRST_NODE_WITHIN:
+            raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s")
+
+    def _feed_all(self, plan: Plan) -> None:
+        for node in self._nodes:
+            if node.call is None:
+                self._feed(node, plan)
+
+    def _feed(self, node: Node, plan: Plan) -> None:
+        """Give a node its fair share of what is unfinished; when nothing waits, what others are late with."""
+        share = 1.0 if len(self._nodes) == 1 else self._share
+        fair = math.ceil(plan.unfinished * share * node.workers / self.workers)
+        fair = max(fair, node.workers)
+        items = plan.take(fair - len(node.items)) if fair > len(node.items) else []
+        if not items and not node.items:
+            items = self._late_items(node, plan)
+        node.items.update(items)
+        if not node.items:
+            return
+        more = plan.waiting > 0 or plan.min_steps is not None
+        low = fair // 4 if more and len(node.items) > fair // 4 else 0
+        patience = max(PATIENCE, 0.02 * len(self._nodes))
+        order = Order(self._epoch, self._round, np.array(items, dtype=np.int64), low, patience)
+        node.call = node.actor.feed.remote(order, [self._job])
+
+    def _late_items(self, node: Node, plan: Plan) -> list[int]:
+        """Some of the items that other nodes hold, once the generation has taken noticeably longer than this node."""
+        now = time.monotonic()
+        if self._first_idle_at is None:
+            self._first_idle_at = now
+        allowed = max(STRAGGLING * (self._first_idle_at - self._started_at), PATIENCE)
+        if now - self._started_at < allowed:
+            return []
+        copies: dict[int, int] = {}
+        for other in self._nodes:
+            for item in other.items:
+                copies[item] = copies.get(item, 0) + 1
+        late = sorted(item for item, count in copies.items() if count == 1 and item not in plan.results)
+        idle = sum(other.workers for other in self._nodes if not other.items)
+        return late[: max(1, math.ceil(len(late) * node.workers / idle))]
+
+    def _listen(self, plan: Plan) -> None:
+        """Wait for answers, and act on all that are there."""
+        import ray
+
+        calls = {node.call: node for node in self._nodes if node.call is not None}
+        if not calls:
+            time.sleep(0.02)
+            return
+        ready, _ = ray.wait(list(calls), num_returns=1, timeout=0.25)
+        if ready and len(calls) > 1:
+            ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=0)
+        for call in ready:
+            self._hear(calls[call], call, plan)
+
+    def _hear(self, node: Node, call: Any, plan: Plan) -> None:
+        import ray
+
+        node.call = None
+        try:
+            answer: Answer = ray.get(call)
+        except ray.exceptions.RayTaskError as error:  # the engine itself is wrong: trying again would not mend it
+            raise RunError(f"node {node.name}: {error}") from error
+        except ray.exceptions.RayError as error:
+            self._lost(node, plan, type(error).__name__)
+            return
+        plan.dropped_steps += answer.dropped
+        if answer.unfit is not None:
+            self._roster.refuse(node, answer.unfit)
+            self._lost(node, plan, None)
+        elif answer.round != self._round:  # late: its round is over
+            plan.dropped_steps += int(answer.results.lengths.sum())
+        elif answer.failure is not None:
+            raise RunError(answer.failure)
+        else:
+            node.items.difference_update(answer.results.items.tolist())
+            plan.add(unpack(answer.results))
+
+    def _lost(self, node: Node, plan: Plan, why: str | None) -> None:
+        """A node is gone: what it held is wanted again, unless another node holds it too."""
+        self._nodes.remove(node)
+        self._roster.lost(node)
+        held = {item for other in self._nodes for item in other.items}
+        plan.put_back(node.items - held)
+        if why is not None:
+            self._note(f"node {node.name} was lost ({why}): {len(node.items)} items are evaluated elsewhere")
+        if not self._nodes:
+            self._note("no node is left: waiting for one to come")

@@ -1,0 +1,30 @@
+"""Objects by import path: `module:name`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from esker.errors import UsageError, nearest
+
+
+def import_callable(path: str, what: str) -> Callable[..., Any]:
+    """The callable behind `module:name`. What does not import or is none raises UsageError."""
+    module, _, attribute = path.partition(":")
+    if not attribute:
+        raise UsageError(f"{what} is {path!r}; expected module:name")
+    found = getattr(import_module(module, f"{what} {path!r}"), attribute, None)
+    if not callable(found):
+        close = nearest(attribute, vars(sys.modules[module]))
+        raise UsageError(f"{what} {path!r}: {module!r} has no callable {attribute!r}{close}")
+    return found
+
+
+def import_module(name: str, what: str) -> Any:
+    """The module of this name. One that does not import raises UsageError."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{what}: cannot import {name!r} ({error}); is it installed or in the current folder?") from error

@@ -1,0 +1,87 @@
+"""Logging back-ends beside the console. One that fails is named once and left out; training goes on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from esker.algorithms.loop import Observer, Returns, Row
+from esker.logs.console import Quiet
+from esker.runs.folder import RunFolder
+
+
+class BackendError(Exception):
+    """A back-end cannot work, for a reason that the message tells whole."""
+
+
+class Backend(Protocol):
+    """Where rows of the journal also go. It may raise anything: the fan-out drops it then."""
+
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:
+        """Open, and write those earlier rows that are missing; answers a line worth saying."""
+        ...
+
+    def generation(self, row: Row, returns: Returns | None) -> None: ...
+    def end(self, reason: str) -> None: ...
+
+
+class FanOut:
+    """An observer that shows a run to the console and to any number of back-ends."""
+
+    def __init__(self, console: Observer, backends: dict[str, Backend]) -> None:
+        self.console = console
+        self.backends = backends
+
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
+        """A run begins."""
+        self.console.begin(config, folder, rows)
+        for name, backend in list(self.backends.items()):
+            said = self._guard(name, lambda backend=backend: backend.begin(config, folder, rows))  # type: ignore[misc]
+            if said:
+                self.console.note(said)
+
+    def generation(self, row: Row, returns: Returns | None = None) -> None:
+        """A generation was committed."""
+        for name, backend in list(self.backends.items()):
+            self._guard(name, lambda backend=backend: backend.generation(row, returns))  # type: ignore[misc]
+        self.console.generation(row, returns)
+
+    def note(self, text: str) -> None:
+        """Something worth knowing happened."""
+        self.console.note(text)
+
+    def end(self, reason: str) -> None:
+        """The run ended."""
+        for name, backend in list(self.backends.items()):
+            self._guard(name, lambda backend=backend: backend.end(reason))  # type: ignore[misc]
+        self.console.end(reason)
+
+    def _guard(self, name: str, call: Callable[[], str | None]) -> str | None:
+        try:
+            return call()
+        except Exception as error:
+            del self.backends[name]
+            why = str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
+            why = " ".join(why.split()).rstrip(".")
+            self._warn(f"logging to {name} stopped, training goes on without it: {why}")
+            return None
+
+    def _warn(self, text: str) -> None:
+        if isinstance(self.console, Quiet):  # nobody would see a note
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+        self.console.note(text)
+
+
+def with_backends(console: Observer, names: tuple[str, ...]) -> Observer:
+    """The observer that feeds the console and the named back-ends."""
+    return FanOut(console, {name: _open(name) for name in dict.fromkeys(names)}) if names else console
+
+
+def _open(name: str) -> Backend:
+    from esker.logs.csv_file import CsvFile
+    from esker.logs.tensorboard import TensorBoard
+    from esker.logs.wandb import WeightsAndBiases
+
+    kinds: dict[str, Callable[[], Backend]] = {"csv": CsvFile, "tensorboard": TensorBoard, "wandb": WeightsAndBiases}
+    return kinds[name]()

@@ -1,0 +1,96 @@
+"""Which runs there are under a folder, and how each stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from esker.errors import UsageError
+from esker.runs.folder import RunFolder, is_checkpoint
+
+TAIL = 1 << 16  # bytes at the end of a journal that surely hold its last row
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in one line. `best` is the best centre return; `age` is seconds since it began, `idle` since it last moved."""
+
+    path: str
+    env: str
+    algo: str
+    seed: int | None
+    generation: int
+    env_steps: int
+    best: float | None
+    status: str
+    reason: str | None
+    age: float
+    idle: float
+
+
+def list_runs(root: Path) -> list[RunSummary]:
+    """Every run under a folder, itself included. A folder that does not exist raises UsageError."""
+    if not root.is_dir():
+        raise UsageError(f"{str(root)!r} is not a folder; expected one that holds run folders, as `esker train` makes them")
+    now = time.time()
+    return [summarize(RunFolder(path), now) for path in find_runs(root)]
+
+
+def find_runs(root: Path) -> Iterator[Path]:
+    """The run folders under a folder; what lies inside a run is not searched."""
+    for parent, folders, files in os.walk(root):
+        if "config.toml" in files and "about.json" in files:
+            folders.clear()
+            if not is_checkpoint(Path(parent)):  # one on its own, such as a model card's folder
+                yield Path(parent)
+        else:
+            folders.sort()
+
+
+def summarize(folder: RunFolder, now: float) -> RunSummary:
+    """One run, read without waiting for it; a damaged one says so as its status."""
+    try:
+        config = tomllib.loads(folder.config_file.read_text())
+        about = json.loads(folder.about_file.read_text())
+        status, _, reason = folder.status().partition(": ")
+    except (OSError, ValueError) as error:
+        config, about, status, reason = {}, {}, "damaged", " ".join(str(error).split())
+    row = last_row(folder.journal_file)
+    started = float(about.get("started") or folder.about_file.stat().st_mtime)
+    moved = folder.journal_file if folder.journal_file.exists() else folder.config_file
+    return RunSummary(
+        path=str(folder.path),
+        env=str(config.get("env", "?")),
+        algo=str(config.get("algo", "?")),
+        seed=config.get("seed"),
+        generation=row["generation"] + 1 if row else 0,
+        env_steps=row.get("env_steps", 0),
+        best=row.get("best_return"),
+        status=status,
+        reason=reason or None,
+        age=max(0.0, now - started),
+        idle=max(0.0, now - moved.stat().st_mtime),
+    )
+
+
+def last_row(journal: Path) -> dict[str, Any]:
+    """The last whole row of a journal, or nothing."""
+    if not journal.exists():
+        return {}
+    with journal.open("rb") as file:
+        file.seek(max(0, journal.stat().st_size - TAIL))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and "generation" in row:
+            return row
+    return {}

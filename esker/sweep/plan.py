@@ -1,0 +1,97 @@
+"""What a sweep is: environment, fixed options, space, sampler, pruner, budget. Written once, read by all who join."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+
+from esker.config import ALGORITHMS, RESUMABLE
+from esker.errors import UsageError
+from esker.sweep.space import Space, from_table, to_table
+
+Sampler = Literal["tpe", "random", "grid"]
+Pruner = Literal["hyperband", "asha", "none"]
+Storage = Literal["journal", "sqlite"]
+Unit = Literal["env_steps", "generations", "seconds"]
+STOPS = ("steps", "generations", "wall_time", "goal", "patience")
+# How a process works, not what a trial computes: each process that joins has its own.
+PERSONAL = (RESUMABLE - set(STOPS)) | {"run_dir"}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one trial may cost, and what the first rung of pruning gives it."""
+
+    unit: Unit
+    minimum: int
+    maximum: int
+
+    def spent(self, row: Mapping[str, Any]) -> int:
+        """How much of it a run has used at a row of its journal."""
+        if self.unit == "env_steps":
+            return int(row["env_steps"])
+        return int(row["generation"]) + 1 if self.unit == "generations" else int(row["wall_time"])
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """The part of a sweep that never changes."""
+
+    name: str
+    env: str
+    algo: str
+    preset: str
+    space: Space
+    budget: Budget
+    sampler: Sampler = "tpe"
+    pruner: Pruner = "hyperband"
+    reduction: int = 3
+    storage: Storage = "journal"
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> type[Any]:
+        """The configuration that trials have."""
+        return ALGORITHMS[self.algo]
+
+    def to_toml(self) -> str:
+        """For `sweep.toml`."""
+        values = {**vars(self), "budget": vars(self.budget), "space": to_table(self.space)}
+        return tomli_w.dumps(values)
+
+    @classmethod
+    def read(cls, path: Path) -> SweepPlan:
+        """The plan of a sweep folder. A file that is none raises UsageError."""
+        try:
+            values = tomllib.loads(path.read_text())
+            kind = ALGORITHMS[values["algo"]]
+            values |= {"space": from_table(values["space"], kind), "budget": Budget(**values["budget"])}
+            return cls(**values)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{str(path)!r} cannot be read: {error}".replace("\n", " ")) from error
+
+    def refuse_others(self, asked: Mapping[str, Any]) -> None:
+        """Refuse to join with another request than this plan's. Only what was asked for is compared."""
+        for name, value in asked.items():
+            mine = getattr(self, name)
+            if mine != value:
+                raise UsageError(
+                    f"sweep {self.name!r} exists with other {name} ({_brief(mine)}, now {_brief(value)}); "
+                    f"leave it out to join the sweep, or choose another --name"
+                )
+
+
+def plain(value: Any) -> Any:
+    """An option's value as TOML can hold it."""
+    return "none" if value is None else list(value) if isinstance(value, tuple) else value
+
+
+def _brief(value: Any) -> str:
+    text = ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+    return text if len(text) < 60 else text[:57] + "…"

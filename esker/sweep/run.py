@@ -1,0 +1,184 @@
+"""Begin, join or continue a sweep, and work on its trials until there are enough."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from esker import api
+from esker.algorithms.loop import generation_limit
+from esker.compatibility import translate
+from esker.configure import read_values
+from esker.errors import RunError, UsageError
+from esker.sweep.display import Display
+from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain
+from esker.sweep.space import default_space, parse_space
+from esker.sweep.study import Sweep, grid, require_optuna
+from esker.sweep.summary import write_summary
+from esker.sweep.trial import run_trial
+
+FAILURES = 3  # trials in a row that may fail before a sweep gives up
+
+
+@dataclass(frozen=True)
+class Request:
+    """A sweep as asked for. None: not said, so that joining takes what the sweep has."""
+
+    env: str
+    name: str | None = None
+    folder: str = "sweeps"
+    algo: str | None = None
+    preset: str | None = None
+    config: str | None = None
+    space: Sequence[str] = ()
+    sampler: Sampler | None = None
+    pruner: Pruner | None = None
+    reduction: int | None = None
+    min_budget: int | None = None
+    storage: Storage | None = None
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def sweep(request: Request, trials: int, console: Console) -> Sweep:
+    """Work on a sweep until it has so many trials, together with whoever else does. Wrong requests raise UsageError."""
+    require_optuna()
+    if trials < 1:
+        raise UsageError(f"trials is {trials}; expected at least 1")
+    if "run_dir" in request.options:
+        raise UsageError("run_dir is not for sweeps: each trial has its own folder in the sweep's; use --sweep-dir")
+    personal = {name: value for name, value in request.options.items() if name in PERSONAL}
+    opened = Sweep(*open_plan(request))
+    limit = min(trials, len(grid(opened.plan))) if opened.plan.sampler == "grid" else trials
+    if "wandb" in str(personal.get("log", "")):
+        personal.setdefault("wandb_group", opened.plan.name)
+    with Display(opened, limit, console, bool(personal.get("quiet"))) as display:
+        try:
+            work(opened, limit, personal, display)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted; continue with: {_again(opened, trials)}") from None
+        finally:
+            write_summary(opened)
+    return opened
+
+
+def work(sweep: Sweep, limit: int, personal: Mapping[str, Any], display: Display) -> None:
+    """Run trials until there are enough. Several failures in a row raise RunError."""
+    failures = 0
+    while True:
+        with sweep.claim(limit) as trial:
+            if trial is None:
+                return
+            error = run_trial(sweep, trial, personal, display.begin(trial.number))
+        display.end(trial.number, error)
+        write_summary(sweep)
+        failures = failures + 1 if error else 0
+        if failures == FAILURES:
+            raise RunError(f"{FAILURES} trials in a row failed, the last one: {error}")
+
+
+def open_plan(request: Request) -> tuple[Path, SweepPlan]:
+    """The folder and plan of a request: an existing sweep of that name, else a new one."""
+    algo = request.algo or "es"
+    options, config = _fixed_options(request, algo)
+    name = request.name or f"{config.env}-{algo}".replace("/", "-").replace(":", "-")
+    if Path(name).name != name or name.startswith("."):
+        raise UsageError(f"name is {name!r}; expected a plain name, which becomes a folder in --sweep-dir")
+    folder = Path(request.folder) / name
+    file = folder / "sweep.toml"
+    if not file.exists():
+        _publish(_new_plan(request, config, name, options), file)
+    plan = SweepPlan.read(file)
+    plan.refuse_others(_asked(request, config, options))
+    return folder, plan
+
+
+def _fixed_options(request: Request, algo: str) -> tuple[dict[str, Any], Any]:
+    """The options that all trials share, and the configuration that a trial would have without the space."""
+    config, _, _ = api.configure(
+        request.env, request.options, algo=algo, preset=request.preset or "auto", config=request.config
+    )
+    file, _ = translate(read_values(request.config)) if request.config else ({}, [])
+    names = [name for name in {**file, **request.options} if name not in PERSONAL]
+    return {name: plain(getattr(config, name)) for name in names}, config
+
+
+def _asked(request: Request, config: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What a request says about the plan, and nothing that it leaves open."""
+    names = ("algo", "preset", "sampler", "pruner", "reduction", "storage", "seed")
+    said = {name: getattr(request, name) for name in names}
+    asked = {"env": config.env} | {name: value for name, value in said.items() if value is not None}
+    if options:
+        asked["options"] = options
+    if request.space:
+        asked["space"] = parse_space(request.space, type(config))
+    return asked
+
+
+def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any]) -> SweepPlan:
+    kind = type(config)
+    space = parse_space(request.space, kind) if request.space else default_space(kind, options)
+    for both in sorted(set(space) & set(options)):
+        raise UsageError(f"{both} is both fixed and in the space; take one of them away")
+    reduction = 3 if request.reduction is None else request.reduction
+    if reduction < 2:
+        raise UsageError(f"reduction is {reduction}; expected at least 2")
+    plan = SweepPlan(
+        name=name,
+        env=config.env,
+        algo=config.algo,
+        preset=request.preset or "auto",
+        space=space,
+        budget=_budget(config, reduction, request.min_budget),
+        sampler=request.sampler or "tpe",
+        pruner=request.pruner or "hyperband",
+        reduction=reduction,
+        storage=request.storage or "journal",
+        seed=request.seed or 0,
+        options=options,
+    )
+    if plan.sampler == "grid":
+        grid(plan)  # refuses ranges without points before anything is written
+    return plan
+
+
+def _budget(config: Any, reduction: int, minimum: int | None) -> Budget:
+    """A trial's budget in the unit of its stop condition: steps, else generations, else seconds."""
+    unit, maximum = "seconds", config.wall_time
+    if (generations := generation_limit(config)) is not None:
+        unit, maximum = "generations", generations
+    if config.steps is not None:
+        unit, maximum = "env_steps", config.steps
+    maximum = max(1, int(maximum))
+    least = max(1, maximum // reduction**2) if minimum is None else minimum
+    if not 1 <= least <= maximum:
+        raise UsageError(
+            f"min_budget is {least}; expected 1 to {maximum:,} {unit.replace('_', ' ')}, a trial's whole budget"
+        )
+    return Budget(unit, least, maximum)  # type: ignore[arg-type]
+
+
+def _publish(plan: SweepPlan, file: Path) -> None:
+    """Write the plan, unless another process was first: then theirs counts."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".sweep.toml-{os.getpid()}")
+        draft.write_text(plan.to_toml())
+        try:
+            os.link(draft, file)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    except OSError as error:
+        raise UsageError(f"sweep folder {str(file.parent)!r} cannot be written: {error.strerror}") from error
+
+
+def _again(sweep: Sweep, trials: int) -> str:
+    where = "" if str(sweep.folder.parent) == "sweeps" else f" --sweep-dir {sweep.folder.parent}"
+    return f"esker sweep {sweep.plan.env} --name {sweep.plan.name}{where} --trials {trials}"

@@ -1,0 +1,1 @@
+"""Twins: a policy as one torch module, so that it can be used where esker is not."""

@@ -1,0 +1,102 @@
+"""The Ray engine: the same bits as without Ray, whatever comes, goes or dies on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from cluster_helpers import during
+
+from esker.assemble import build_task, describe
+from esker.config import ESConfig
+from esker.engines.engine import InlineEngine
+from esker.engines.node import setup_for
+from esker.engines.packing import pack, unpack
+from esker.engines.plan import Plan
+from esker.engines.ray import RayEngine
+from esker.engines.roster import Demand, Roster
+from esker.tasks.environments import Environment
+from esker.tasks.episodes import Episodes
+from esker.tasks.task import Job, Result
+
+MEMBERS = 40
+
+
+def make_task(env: str = "CartPole-v1", slots: int = 4, **kwargs: Any) -> Episodes:
+    environment = Environment(env, kwargs=kwargs)
+    config = ESConfig(env=env, hidden=(8,), center_episodes=2, slots=slots, noise="counter")
+    return build_task(config, environment, describe(environment.make()))
+
+
+def make_job(task: Episodes, generation: int = 3) -> Job:
+    return Job(generation, task.network.initial(np.random.default_rng(0)), 0.1)
+
+
+def evaluated(engine: Any, task: Episodes, **options: Any) -> dict[int, Any]:
+    """Every result of one generation, as comparable values."""
+    plan = Plan(MEMBERS, center=2, unit=2, **options)
+    engine.evaluate(make_job(task), plan)
+    assert plan.complete is not None
+    used = range(2 + plan.complete)
+    return {item: _plain(plan.results[item]) for item in used}
+
+
+def _plain(result: Result) -> tuple[Any, ...]:
+    sums = () if result.statistics is None else tuple(part.tobytes() for part in result.statistics)
+    return result.fitness, result.total, result.length, sums, result.error
+
+
+@contextmanager
+def ray_engine(task: Episodes, note: Any = None) -> Iterator[RayEngine]:
+    engine = RayEngine(Roster(setup_for(task), Demand()), note)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def workers_of(engine: RayEngine) -> list[int]:
+    import ray
+
+    return [pid for node in engine.nodes for pid in ray.get(node.actor.pids.remote(), timeout=30)]
+
+
+def test_packing_gives_back_every_bit() -> None:
+    results = [
+        Result(7, 0.1 + 0.2, -3.5, 12, (np.array([1e-17, 2.0]), np.array([3.0, np.pi]))),
+        Result(9, 1.0, 1.0, 3),
+        Result(4, 0.0, 0.0, 5, None, "ValueError: no", "trace"),
+    ]
+    back = unpack(pack(results))
+    assert [_plain(result) for result in back] == [_plain(result) for result in results]
+    assert [result.item for result in back] == [7, 9, 4]
+    assert back[2].trace == "trace"
+
+
+def test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum(two_nodes: Any) -> None:
+    task = make_task()
+    inline = InlineEngine(task, None)
+    with ray_engine(task) as engine:
+        for options in ({}, {"min_steps": 3000}):
+            expected = evaluated(inline, task, **options)
+            assert evaluated(engine, task, **options) == expected
+        assert len(engine.nodes) == 2
+
+
+def test_a_worker_and_then_a_node_engine_killed_in_mid_episode_change_no_bit(two_nodes: Any) -> None:
+    task = make_task("cluster_worlds:make_slow")
+    expected = evaluated(InlineEngine(make_task("cluster_worlds:make_slow", pause=0.0), None), task)
+    said: list[str] = []
+    with ray_engine(task, note=said.append) as engine:
+        evaluated(engine, task)
+        kill_worker = during(lambda: os.kill(workers_of(engine)[0], signal.SIGKILL), after=0.2)
+        assert evaluated(engine, task) == expected
+        kill_worker.join()
+        kill_engine = during(lambda: os.kill(engine.nodes[0].pid, signal.SIGKILL), after=0.2)
+        assert evaluated(engine, task) == expected
+        kill_engine.join()
+    assert any("was lost" in text for text in said)

@@ -1,0 +1,141 @@
+"""Atari: what is seen, when episodes begin and end, and that they repeat from their seed."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import esker
+from esker.api import configure
+from esker.cli import main
+from esker.runs import checkpoints
+from esker.tasks.atari import Atari
+from esker.tasks.environments import Environment, reset_is_exact, resolve
+
+pytest.importorskip("ale_py")
+
+TINY = {"preset": None, "noise": "counter", "workers": 0, "population": 2, "center_episodes": 1, "max_episode_steps": 12}
+
+
+def pong(**options):
+    return Environment("ALE/Pong-v5", atari=Atari(**options)).make()
+
+
+def play(env, seed, steps=60):
+    """Everything seen under fixed actions."""
+    seen = [env.reset(seed=seed)[0]]
+    for action in np.random.default_rng(0).integers(0, 6, steps):
+        seen.append(env.step(int(action))[0])
+    return np.array(seen)
+
+
+def test_episodes_repeat_from_their_seed_on_any_instance_whatever_was_played_before():
+    one, other = pong(sticky_actions=0.25), pong(sticky_actions=0.25)
+    play(other, 99)
+    assert (play(one, 5) == play(other, 5)).all()
+    assert reset_is_exact(one)
+
+
+def test_the_start_of_an_episode_is_that_of_gymnasiums_own_preprocessing():
+    from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+
+    plain = gym.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0, obs_type="grayscale")
+    theirs = FrameStackObservation(AtariPreprocessing(plain, noop_max=0), 4)
+    assert (play(pong(noop_max=0), 3) == play(theirs, 3)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("frame_skip", 2), ("frame_stack", 2), ("screen_size", 50), ("noop_max", 3), ("sticky_actions", 0.5)]
+)
+def test_the_option_changes_what_is_seen(name, value):
+    usual, other = play(pong(), 12), play(pong(**{name: value}), 12)
+    assert usual.shape != other.shape or (usual != other).any()
+    shape = {"frame_stack": (2, 84, 84), "screen_size": (4, 50, 50)}.get(name, (4, 84, 84))
+    assert other.shape[1:] == shape
+
+
+def test_max_frames_ends_an_episode():
+    env = pong(max_frames=400, noop_max=0)
+    env.reset(seed=0)
+    steps, over = 0, False
+    while not over:
+        *_, terminated, truncated, _ = env.step(0)
+        steps, over = steps + 1, terminated or truncated
+    assert truncated
+    assert steps == 100
+
+
+def test_max_episode_steps_counts_decisions_not_frames():
+    env = Environment("ALE/Pong-v5", atari=Atari(), max_episode_steps=7).make()
+    env.reset(seed=0)
+    ends = [env.step(0)[3] for _ in range(7)]
+    assert ends == [False] * 6 + [True]
+
+
+def test_old_ids_stand_for_the_newest_game_with_a_notice():
+    for old in ("PongDeterministic-v4", "PongNoFrameskip-v3", "Pong-v0"):
+        environment, notices = resolve(old)
+        assert environment.name == "ALE/Pong-v5"
+        assert notices == [f"environment {old} is translated to ALE/Pong-v5, its newest version"]
+
+
+def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
+    for network, shape in (("conv-lstm", (1, 42, 42)), ("nature-cnn", (4, 84, 84))):
+        _, environment, _ = configure("ALE/Pong-v5", {"network": network}, preset=None)
+        assert environment.make().observation_space.shape == shape
+
+
+def test_the_reference_batch_is_in_every_checkpoint_and_resumes_exactly(tmp_path):
+    options = TINY | {"network": "nature-cnn", "reference_frames": 3, "checkpoint_every": 1, "sigma": 0.1}
+    whole = esker.train("ALE/Pong-v5", **options, generations=2, run_dir=str(tmp_path / "whole"))
+    part = esker.train("ALE/Pong-v5", **options, generations=1, run_dir=str(tmp_path / "part"))
+    resumed = esker.resume(part.path, generations=2)
+    snapshots = [checkpoints.read(run.path / "checkpoints" / "000002").arrays for run in (whole, resumed)]
+    assert snapshots[0]["reference"].shape == (3, 4, 84, 84)
+    assert len(np.unique(snapshots[0]["reference"])) > 2
+    assert (snapshots[0]["center"] == snapshots[1]["center"]).all()
+    assert (snapshots[0]["reference"] == snapshots[1]["reference"]).all()
+    action = esker.load(resumed.path, 2).act(np.zeros((4, 84, 84), np.uint8))
+    assert action in range(6)
+    summary = esker.evaluate(resumed.path, episodes=2, checkpoint=2, workers=0)[0].summary()
+    assert summary["length_mean"] == 12
+
+
+def test_pixels_train_to_the_same_bits_in_any_number_of_slots(tmp_path):
+    """σ is large, so that members act differently and a mix-up of rows would show."""
+    options = TINY | {"network": "conv-lstm", "channels": 4, "lstm_size": 8, "population": 6, "sigma": 0.5, "shaping": "raw"}
+    options |= {"max_episode_steps": 150, "generations": 1}
+    facts = []
+    for slots in (1, 4):
+        run = esker.train("ALE/Pong-v5", **options, slots=slots, run_dir=str(tmp_path / f"{slots}"))
+        facts.append(next(iter(run.folder.facts())))
+    assert (facts[0].returns == facts[1].returns).all()
+    assert (facts[0].lengths == facts[1].lengths).all()
+
+
+def test_the_memory_of_a_game_is_a_vector_for_an_mlp(tmp_path):
+    run = esker.train("ALE/Pong-v5", **TINY, generations=1, env_kwargs={"obs_type": "ram"}, run_dir=str(tmp_path / "a"))
+    assert run.policy().network.inputs == 128
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ALE/Pong-v5", "--preset", "none"], "network mlp does not fit: observations are images of shape (4, 84, 84)"),
+        (
+            ["CartPole-v1", "--network", "nature-cnn"],
+            "network nature-cnn does not fit: observations are vectors of shape (4,)",
+        ),
+        (["CartPole-v1", "--frame-skip", "2"], "frame_skip is for Atari environments (ALE/…), and this is CartPole-v1"),
+        (["ALE/Pogn-v5"], "unknown environment 'ALE/Pogn-v5'; did you mean 'ALE/Pong-v5'"),
+        (["CartPole-v1", "--channels", "8"], "channels is for --network conv-lstm, and this is mlp"),
+        (["worlds:Album"], "observations are a Dict with images inside"),
+        (["ALE/Pong-v5", "--env-kwargs", json.dumps({"mode": 77})], "environment 'ALE/Pong-v5' cannot be made"),
+    ],
+)
+def test_a_request_that_does_not_fit_the_world_gets_status_2_and_one_line(capsys, arguments, message):
+    assert main(["train", *arguments, "--generations", "1"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said
+    assert "\n" not in said
