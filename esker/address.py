@@ -28,6 +28,11 @@ class Purpose(IntEnum):
     EVALUATION = 7
     FUNCTION = 8
     REFERENCE = 9
+    LEARNING = 70  # the gradient half: batches, smoothing, exploration, shares
+    CRITIC = 71
+    EXPLORATION = 72
+    WARM_UP = 73
+    SHARE = 74
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:

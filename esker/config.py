@@ -17,6 +17,7 @@ from esker.policies.mlp import Activation, Initializer
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
 Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
+DEFAULT_TRAINING_STEPS = 1_000_000
 
 
 def option(
@@ -323,11 +324,12 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
             raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
 
 
-ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}
+ALGORITHMS: dict[str, type[Any]] = {"es": ESConfig}
 # What `esker resume` may change: where and how long a run goes on, never what it computes.
 RESUMABLE = frozenset(
     {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact"}
+    | {"training_steps", "actors"}  # of the hybrids
 )
 
 EVOLUTION_RESUMABLE = frozenset(
@@ -342,3 +344,6 @@ def section_of(config: type[Any], name: str) -> str:
         if name in getattr(base, "__annotations__", {}):
             return (base.__doc__ or "").strip()
     return "What to train"
+
+
+import esker.config_hybrids  # noqa: E402, F401 - extends the groups above, and adds itself to ALGORITHMS

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.algorithms.es import Progress
-from esker.config import DEFAULT_GENERATIONS, ESConfig, StopOptions
+from esker.config import DEFAULT_GENERATIONS, DEFAULT_TRAINING_STEPS
 from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
@@ -24,7 +24,7 @@ Returns = NDArray[np.float64]
 class Observer(Protocol):
     """Sees a run go by."""
 
-    def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None: ...
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None: ...
     def generation(self, row: Row, returns: Returns | None = None) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, reason: str) -> None: ...
@@ -139,7 +139,7 @@ def _begin(folder: RunFolder, state: State, snapshot: Snapshot | None) -> None:
         raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
-def stop_reason(config: StopOptions, state: State) -> Outcome | None:
+def stop_reason(config: Any, state: Any) -> Outcome | None:
     """Why a run is done, if it is."""
     progress = state.progress
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
@@ -148,22 +148,36 @@ def stop_reason(config: StopOptions, state: State) -> Outcome | None:
         return Outcome(f"{state.generation:,} generations done")
     if progress.env_steps >= (config.steps or math.inf):
         return Outcome(f"{progress.env_steps:,} environment steps done")
+    if (limit := training_limit(config)) is not None and progress.training_steps >= limit:
+        return Outcome(f"{progress.training_steps:,} training steps done")
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
 
 
-def generation_limit(config: StopOptions) -> int | None:
-    """The limit of generations; the default one where neither generations, steps nor time are limited."""
-    if config.generations is None and config.steps is None and config.wall_time is None:
-        return DEFAULT_GENERATIONS
-    return config.generations
+def generation_limit(config: Any) -> int | None:
+    """The limit of generations; the default one where nothing is limited."""
+    default = None if hasattr(config, "training_steps") else DEFAULT_GENERATIONS  # a hybrid's default is there
+    return config.generations if _limited(config) else default
 
 
-def stop_text(config: ESConfig) -> str:
+def training_limit(config: Any) -> int | None:
+    """The limit of a hybrid's training steps; the default one where nothing is limited."""
+    if not hasattr(config, "training_steps"):
+        return None
+    return config.training_steps if _limited(config) else DEFAULT_TRAINING_STEPS
+
+
+def _limited(config: Any) -> bool:
+    limits = (config.generations, config.steps, config.wall_time, getattr(config, "training_steps", None))
+    return any(limit is not None for limit in limits)
+
+
+def stop_text(config: Any) -> str:
     """The stop conditions in words."""
-    limit = generation_limit(config)
-    parts = [f"{limit:,} generations" if limit else "", f"{config.steps:,} steps" if config.steps else ""]
+    limit, training = generation_limit(config), training_limit(config)
+    parts = [f"{limit:,} generations" if limit else "", f"{training:,} training steps" if training else ""]
+    parts += [f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
     if config.goal is not None:
         parts.append(f"centre return ≥ {config.goal:g}, {config.patience} times in a row")
