@@ -118,15 +118,22 @@ def open_engine(
 
 
 def ray_engine(
-    config: ESConfig, task: Episodes, fingerprint: str | None, note: Callable[[str], None], **options: Any
+    config: ESConfig,
+    task: Episodes,
+    fingerprint: str | None,
+    note: Callable[[str], None],
+    run: str | None = None,
+    epoch: int = 0,
 ) -> RayEngine:
-    """The engine of the cluster that this process is connected to."""
+    """The engine of the cluster that this process is connected to; detached where it is given its run's name."""
     from esker.cluster.connect import demand_of
+    from esker.engines.node import setup_for
     from esker.engines.ray import RayEngine
+    from esker.engines.roster import Roster
 
     table = (config.seed, config.table_size) if config.noise == "table" else None
-    options |= {"fingerprint": fingerprint, "inexact": config.inexact, "note": note}
-    return RayEngine(task, demand_of(config), table, config.step_timeout, **options)
+    setup = setup_for(task, table, config.step_timeout, fingerprint, config.inexact)
+    return RayEngine(Roster(setup, demand_of(config), run, epoch), note)
 
 
 def available_cores() -> int:

@@ -73,7 +73,12 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 
 # Options of other kinds, and the test that shows what each does.
 SHOWN_ELSEWHERE = {
-    "engine": "cluster/test_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
+    "engine": "cluster/test_ray_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
+    "address": "cluster/test_cluster_requests: test_an_address_without_a_cluster_is_named",
+    "cpus_per_worker": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "gpus_per_node": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "resources": "cluster/test_cluster_requests: test_what_no_node_offers_is_named_with_what_there_is",
+    "working_dir": "cluster/test_cluster_requests: test_a_working_folder_is_sent_to_the_nodes",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
     "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
@@ -103,6 +108,14 @@ SHOWN_ELSEWHERE = {
     "patience": "test_a_goal_stops_after_patience_evaluations_in_a_row",
     "checkpoint_every": "test_snapshots_are_written_and_kept_as_asked",
     "keep": "test_snapshots_are_written_and_kept_as_asked",
+    "log": "test_backends: every test there",
+    "wandb_project": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_name": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_tags": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_entity": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_group": "test_backends: test_wandb_offline_run_goes_on_in_a_moved_folder",
+    "wandb_id": "test_backends: test_wandb_keeps_the_id_it_was_given",
+    "wandb_mode": "test_backends: test_wandb_keeps_its_name_and_id_when_neither_was_chosen",
     "run_dir": "every test here",
     "quiet": "test_quiet_prints_nothing",
     "inexact": "test_exactness: test_a_machine_that_computes_other_bits_is_refused_unless_told",

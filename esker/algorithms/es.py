@@ -102,13 +102,13 @@ class EvolutionStrategy:
             squares += result.statistics[1]
         used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
-        fitness = np.array([np.mean([r.fitness for r in episodes]) for episodes in members])
+        fitness = np.array([[r.fitness for r in episodes] for episodes in members]).mean(axis=1)
         if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
             self._refuse(members[0][0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
-            returns=np.array([np.mean([r.total for r in episodes]) for episodes in members]),
+            returns=np.array([[r.total for r in episodes] for episodes in members]).mean(axis=1),
             lengths=np.array([[r.length for r in episodes] for episodes in members], dtype=np.int32),
             center_returns=np.array([r.total for r in center]),
             center_lengths=np.array([r.length for r in center], dtype=np.int32),

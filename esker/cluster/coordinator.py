@@ -152,6 +152,16 @@ class Coordinator:
         """This process."""
         return os.getpid()
 
+    def node(self) -> str:
+        """The node this process is on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
+    def engines(self) -> list[tuple[str, int]]:
+        """The nodes in use, by id, and the process of the engine on each."""
+        return [(node.id, node.pid) for node in self._engine.nodes] if self._engine else []
+
     # What the loop calls
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
@@ -213,8 +223,8 @@ class Coordinator:
         notices = request.notices + catch_up(folder, state)
 
         def engine() -> Any:
-            options = {"run": request.name, "epoch": epoch}
-            self._engine = ray_engine(config, state.task, folder.about()["fingerprint"], self.note, **options)
+            fingerprint = folder.about()["fingerprint"]
+            self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch)
             folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id())
             if self._stopping:
                 self._engine.interrupt()

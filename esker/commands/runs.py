@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esker.commands.base import Commands, command, console
+from esker.errors import UsageError
 from esker.flags import Parser
 
 if TYPE_CHECKING:
@@ -29,12 +30,21 @@ def add(commands: Commands[Parser]) -> None:
     )
     parser.add_argument("--reverse", action="store_true", help="turn the order around")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--cluster", action="store_true", help="list the active runs of a Ray cluster instead")
+    parser.add_argument("--address", help="with --cluster: the cluster, as HOST:PORT (default: auto, this machine's)")
 
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker.runs.listing import list_runs
 
+    if namespace.cluster:
+        from esker.cluster.listing import show_cluster_runs
+
+        show_cluster_runs(console(), namespace.address or "auto", namespace.json)
+        return 0
+    if namespace.address is not None:
+        raise UsageError(f"address is {namespace.address!r}, and it is for --cluster; add it")
     found = _sorted(list_runs(Path(namespace.folder)), namespace.sort, namespace.reverse)
     if namespace.json:
         print(json.dumps([asdict(summary) for summary in found]))

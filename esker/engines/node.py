@@ -24,7 +24,7 @@ from esker.engines.packing import Packed, pack
 from esker.engines.replica import Replica
 from esker.errors import RunError, UsageError
 from esker.noise import NoiseTable
-from esker.tasks.task import Job
+from esker.tasks.task import Job, Task
 
 ABANDONED_AFTER = 60.0  # seconds without a word from a coordinator, after which a node's engine exits
 
@@ -79,6 +79,17 @@ class Answer:
     dropped: int
     failure: str | None = None
     unfit: str | None = None
+
+
+def setup_for(
+    task: Task,
+    table: tuple[int, int] | None = None,
+    step_timeout: float | None = None,
+    fingerprint: str | None = None,
+    inexact: bool = False,
+) -> NodeSetup:
+    """What nodes need to know to evaluate this task as this process would."""
+    return NodeSetup(cloudpickle.dumps(task), list(sys.path), table, step_timeout, versions(), fingerprint, inexact)
 
 
 def versions() -> dict[str, str]:

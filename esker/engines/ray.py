@@ -7,21 +7,19 @@ so a node may come, go, freeze or answer twice: what is evaluated again is evalu
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
-from esker.engines.node import Answer, NodeSetup, Order, versions
+from esker.engines.node import Answer, Order
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
-from esker.engines.roster import Demand, Node, Roster
-from esker.errors import RunError
-from esker.tasks.task import Job, Task
+from esker.engines.roster import Node, Roster
+from esker.errors import RunError, UsageError
+from esker.tasks.task import Job
 
 FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later ones, and returning ones, have for ever
 PATIENCE = 0.5  # seconds after which a node answers what it has; grows with the number of nodes
@@ -31,28 +29,15 @@ STRAGGLING = 1.5  # a generation's last items are evaluated again this many time
 class RayEngine:
     """Evaluates plans on every node of a Ray cluster, as nodes come and go."""
 
-    def __init__(
-        self,
-        task: Task,
-        demand: Demand | None = None,
-        table: tuple[int, int] | None = None,
-        step_timeout: float | None = None,
-        *,
-        fingerprint: str | None = None,
-        inexact: bool = False,
-        run: str | None = None,
-        epoch: int = 0,
-        note: Callable[[str], None] | None = None,
-    ) -> None:
-        setup = NodeSetup(cloudpickle.dumps(task), list(sys.path), table, step_timeout, versions(), fingerprint, inexact)
-        self._epoch = epoch
+    def __init__(self, roster: Roster, note: Callable[[str], None] | None = None) -> None:
+        self._roster = roster
+        self._epoch = roster.epoch
         self._note = note or (lambda text: None)
         self._nodes: list[Node] = []
         self._share = 1.0
         self._had_nodes = False
         self._interrupted = False
         self._round = 0
-        self._roster = Roster(setup, demand or Demand(), run, epoch)
 
     @property
     def nodes(self) -> list[Node]:
@@ -116,7 +101,7 @@ class RayEngine:
         waited = time.monotonic() - self._started_at
         refusals = list(self._roster.refusals.values())
         if refusals and not self._roster.starting() and waited > 5:
-            raise RunError("no node can take part: " + "; ".join(refusals))
+            raise UsageError("no node can take part: " + "; ".join(refusals))
         if waited > FIRST_NODE_WITHIN:
             raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s")
 

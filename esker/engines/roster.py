@@ -53,13 +53,16 @@ class Node:
 
 
 class Roster:
-    """Starts an engine on every node that fits, again and again; `arrivals` are ready to be fed."""
+    """Starts an engine on every node that fits, again and again; `arrivals` are ready to be fed.
 
-    def __init__(self, setup: NodeSetup, demand: Demand, run: str | None, epoch: int) -> None:
+    Engines of a named run are detached: they outlive the coordinator, whose successor finds them by `run`.
+    """
+
+    def __init__(self, setup: NodeSetup, demand: Demand, run: str | None = None, epoch: int = 0) -> None:
         self.arrivals: SimpleQueue[Node] = SimpleQueue()
         self.notes: SimpleQueue[str] = SimpleQueue()
         self.refusals: dict[str, str] = {}  # node id: why it does not take part
-        self._setup, self._demand, self._run, self._epoch = setup, demand, run, epoch
+        self._setup, self._demand, self._run, self.epoch = setup, demand, run, epoch
         self._lock = threading.Lock()
         self._nodes: dict[str, Node] = {}
         self._failures: dict[str, int] = {}
@@ -122,7 +125,7 @@ class Roster:
         if touched:
             self._touched_at = time.monotonic()
             for node in touched:
-                node.actor.touch.remote(self._epoch)
+                node.actor.touch.remote(self.epoch)
 
     def _start(self, identity: str, facts: dict[str, Any]) -> None:
         import ray
@@ -149,7 +152,7 @@ class Roster:
         name = facts.get("NodeName") or facts.get("NodeManagerAddress") or identity[:8]
         node = Node(identity, f"{name} ({identity[:6]})", actor, count)
         slots = (facts.get("Labels") or {}).get(SLOTS_LABEL)
-        node.opening = actor.open.remote(self._epoch, self._setup, count, int(slots) if slots else None)
+        node.opening = actor.open.remote(self.epoch, self._setup, count, int(slots) if slots else None)
         self._nodes[identity] = node
 
     def _opened(self, node: Node, reference: Any) -> None:

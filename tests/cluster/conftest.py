@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 HERE = Path(__file__).parent
 os.environ |= {
+    "XDG_CONFIG_HOME": tempfile.mkdtemp(prefix="esker-tests-"),  # tokens of tests are not the user's
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "1000",

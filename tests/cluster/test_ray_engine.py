@@ -14,9 +14,11 @@ from cluster_helpers import during
 from esker.assemble import build_task, describe
 from esker.config import ESConfig
 from esker.engines.engine import InlineEngine
+from esker.engines.node import setup_for
 from esker.engines.packing import pack, unpack
 from esker.engines.plan import Plan
 from esker.engines.ray import RayEngine
+from esker.engines.roster import Demand, Roster
 from esker.tasks.environments import Environment
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
@@ -49,8 +51,8 @@ def _plain(result: Result) -> tuple[Any, ...]:
 
 
 @contextmanager
-def ray_engine(task: Episodes, **options: Any) -> Iterator[RayEngine]:
-    engine = RayEngine(task, **options)
+def ray_engine(task: Episodes, note: Any = None) -> Iterator[RayEngine]:
+    engine = RayEngine(Roster(setup_for(task), Demand()), note)
     try:
         yield engine
     finally:

@@ -1,0 +1,207 @@
+"""Every fault that a cluster can meet, with real processes and real kills; each run ends with the undisturbed bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_helpers import SMALL, Training, bits, undisturbed, wait_for
+
+SLOW = "cluster_worlds:make_slow"
+OPTIONS: dict[str, Any] = {"generations": 8, "env_kwargs": {"pause": 0.002}}
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return undisturbed(tmp_path_factory.mktemp("alone") / "run", SLOW, **OPTIONS)
+
+
+@pytest.fixture
+def training(two_nodes: Any, tmp_path: Path) -> Training:
+    return Training(tmp_path / f"run-{tmp_path.name}", SLOW, **OPTIONS)
+
+
+def nodes_of(training: Training) -> list[tuple[str, int]]:
+    """The node and the process of every engine of a run."""
+    import ray
+
+    return list(ray.get(training.coordinator.engines.remote(), timeout=30))
+
+
+def test_worker_stopped_in_mid_episode(training: Training, expected: bytes) -> None:
+    training.reach(2)
+    children = subprocess.run(
+        ["pgrep", "-P", str(nodes_of(training)[0][1]), "-f", "esker.engines.worker"], capture_output=True, text=True
+    )
+    os.kill(int(children.stdout.split()[0]), signal.SIGSTOP)
+    assert training.finish() == expected
+
+
+def test_node_engine_killed(training: Training, expected: bytes) -> None:
+    training.reach(2)
+    os.kill(nodes_of(training)[0][1], signal.SIGKILL)
+    assert training.finish() == expected
+    assert any("was lost" in text for text in training.notes)
+
+
+def test_raylet_killed(training: Training, two_nodes: Any, expected: bytes) -> None:
+    training.reach(2)
+    node = list(two_nodes.cluster.worker_nodes)[-1]
+    os.kill(two_nodes.raylet(node), signal.SIGKILL)
+    assert training.finish() == expected
+
+
+def test_raylet_of_the_coordinators_node_killed(training: Training, two_nodes: Any, expected: bytes) -> None:
+    import ray
+
+    training.reach(2)
+    home = ray.get(training.coordinator.node.remote(), timeout=30)
+    node = next(node for node in two_nodes.cluster.worker_nodes if node.node_id == home)
+    os.kill(two_nodes.raylet(node), signal.SIGKILL)
+    assert training.finish() == expected
+
+
+def test_coordinator_killed_during_evaluation(training: Training, expected: bytes) -> None:
+    training.reach(2)
+    for _ in range(2):
+        os.kill(training.pid(), signal.SIGKILL)
+        seen = len(training.rows)
+        training.reach(seen + 1)
+    assert training.finish() == expected
+
+
+@pytest.mark.parametrize("after", [0.0, 0.002, 0.01], ids=["during commit", "after commit", "during update"])
+def test_coordinator_killed_around_a_commit(training: Training, expected: bytes, after: float) -> None:
+    training.reach(1)
+    pid, facts = training.pid(), training.path / "facts"
+    length = facts.stat().st_size
+    while facts.stat().st_size == length:
+        pass
+    time.sleep(after)
+    os.kill(pid, signal.SIGKILL)
+    assert training.finish() == expected
+
+
+def test_driver_killed(two_nodes: Any, tmp_path: Path, expected: bytes) -> None:
+    import ray
+
+    path = tmp_path / "orphan"
+    code = f"import esker; esker.train({SLOW!r}, engine='ray', address={two_nodes.address!r}, run_dir={str(path)!r}, "
+    code += ", ".join(f"{name}={value!r}" for name, value in (SMALL | OPTIONS).items()) + ")"
+    driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    journal = path / "journal.jsonl"
+    wait_for(lambda: journal.exists() and journal.read_text().count("\n") >= 2, within=90)
+    driver.kill()
+    driver.wait()
+    coordinator = ray.get_actor("orphan", namespace="esker")
+    wait_for(lambda: ray.get(coordinator.summary.remote(), timeout=60).status == "finished", within=120, every=0.5)
+    assert bits(path) == expected
+
+
+def test_nodes_join_and_leave_every_few_seconds(two_nodes: Any, tmp_path: Path) -> None:
+    options = OPTIONS | {"generations": 40}
+    training = Training(tmp_path / "churn", SLOW, **options)
+    training.reach(1)
+    chance = random.Random(0)
+    guests: list[Any] = []
+    until = time.monotonic() + 60
+    while time.monotonic() < until and len(training.rows) < 38:
+        if guests and chance.random() < 0.6:
+            two_nodes.remove(guests.pop(0), graceful=chance.random() < 0.5)
+        else:
+            guests.append(two_nodes.add())
+        time.sleep(2)
+    assert training.finish(300) == undisturbed(tmp_path / "alone", SLOW, **options)
+
+
+def test_all_workers_gone_and_one_comes_back(training: Training, two_nodes: Any, expected: bytes) -> None:
+    training.reach(2)
+    for node in list(two_nodes.cluster.worker_nodes)[-2:]:
+        two_nodes.remove(node, graceful=False)
+    time.sleep(3)
+    two_nodes.add()
+    assert training.finish(180) == expected
+
+
+def test_a_joining_node_is_used_within_twenty_seconds(training: Training, two_nodes: Any, expected: bytes) -> None:
+    training.reach(1)
+    before = len(nodes_of(training))
+    started = time.monotonic()
+    two_nodes.add()
+    wait_for(lambda: len(nodes_of(training)) > before, within=20, every=0.2)
+    assert time.monotonic() - started < 20
+    assert training.finish() == expected
+
+
+def test_a_node_that_computes_other_bits_is_ignored(training: Training, two_nodes: Any, expected: bytes) -> None:
+    training.reach(1)
+    two_nodes.add(env_vars={"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX2 FMA3"})
+    wait_for(lambda: any("computes other bits" in text for text in training.notes), within=40)
+    assert training.finish() == expected
+
+
+def test_a_node_with_another_esker_is_ignored(training: Training, two_nodes: Any, expected: bytes, tmp_path: Path) -> None:
+    import shutil
+
+    import esker
+
+    shutil.copytree(Path(esker.__file__).parent, tmp_path / "other" / "esker")
+    init = tmp_path / "other" / "esker" / "__init__.py"
+    init.write_text(init.read_text().replace(f'"{esker.__version__}"', '"0.0.0"'))
+    training.reach(1)
+    path = os.pathsep.join([str(tmp_path / "other"), os.environ["PYTHONPATH"]])
+    two_nodes.add(env_vars={"PYTHONPATH": path})
+    wait_for(lambda: any("esker 0.0.0" in text for text in training.notes), within=40)
+    assert training.finish() == expected
+
+
+def test_a_wrong_token_is_refused(tmp_path: Path) -> None:
+    port = "6497"
+    good, bad = ({"XDG_CONFIG_HOME": str(tmp_path / name)} for name in ("good", "bad"))
+    for place in (good, bad):
+        subprocess.run(
+            [sys.executable, "-c", "from esker.cluster.token import ensure_token; ensure_token()"],
+            env=os.environ | place,
+            check=True,
+        )
+    head = subprocess.Popen(
+        [sys.executable, "-m", "esker", "cluster", "head", "--port", port, "--workers", "1", "--block"],
+        env=os.environ | good,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(_listening(int(port)))
+        time.sleep(3)
+        train = [sys.executable, "-m", "esker", "train", "CartPole-v1", "--generations", "1", "--engine", "ray"]
+        train += ["--address", f"127.0.0.1:{port}"]
+        refused = subprocess.run(train, env=os.environ | bad, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert refused.returncode == 2
+        assert "refused our token" in refused.stderr
+        taken = subprocess.run(train, env=os.environ | good, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert taken.returncode == 0, taken.stderr
+    finally:
+        head.terminate()
+        head.wait(30)
+
+
+def _listening(port: int) -> Callable[[], bool]:
+    import socket
+
+    def ask() -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    return ask

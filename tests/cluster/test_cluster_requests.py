@@ -1,0 +1,138 @@
+"""Wrong requests to a cluster: status 2, one line, what is missing and what there is."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+from cluster_helpers import SMALL
+
+import esker
+import esker.api
+from esker.cluster.connect import join
+from esker.cluster.token import ensure_token
+from esker.engines.roster import Demand
+from esker.errors import UsageError
+
+Cli = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+        ("somewhere", "expected HOST:PORT or auto"),
+        ("ray://127.0.0.1:10001", "give HOST:PORT"),
+    ],
+)
+def test_an_address_without_a_cluster_is_named(address: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        join(address)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"address": "127.0.0.1:6379"}, "add --engine ray"),
+        ({"working_dir": "."}, "add --engine ray"),
+        ({"engine": "ray", "workers": 0}, "needs at least one"),
+        ({"engine": "ray", "resources": {"machine": 0}}, "expected a number above 0"),
+        ({"engine": "rya"}, "expected one of local, ray"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        esker.api.configure("CartPole-v1", options, preset=None)
+
+
+def test_the_command_says_in_one_line_that_nothing_answers(cli: Cli) -> None:
+    done = cli("train", "CartPole-v1", "--engine", "ray", "--address", "127.0.0.1:1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("esker: error: no Ray cluster answers at 127.0.0.1:1")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_in_use_and_a_head_that_does_not_answer_are_refused(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = cli("cluster", "head", "--port", port)
+        assert (done.returncode, f"port {port} is in use" in done.stderr) == (2, True)
+    done = cli("cluster", "join", f"127.0.0.1:{port}")
+    assert (done.returncode, "no Ray cluster answers" in done.stderr) == (2, True)
+
+
+def test_the_token_is_made_once_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = ensure_token()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(path.read_text()) == 64
+    assert ensure_token().read_text() == path.read_text()
+    path.chmod(0o644)
+    with pytest.raises(UsageError, match="chmod 600"):
+        ensure_token()
+
+
+def test_a_node_gives_the_workers_that_its_resources_allow() -> None:
+    offered = {"CPU": 8.0, "GPU": 1.0, "machine": 1.0}
+    assert Demand().workers_on(offered) == 8
+    assert Demand(cpus_per_worker=0.5).workers_on(offered) == 16
+    assert Demand(cpus_per_worker=3).workers_on(offered) == 2
+    assert Demand(gpus_per_node=1, resources={"machine": 1}).workers_on(offered) == 8
+    assert Demand(gpus_per_node=2).workers_on(offered) == 0
+    assert Demand(resources={"disk": 1}).workers_on(offered) == 0
+
+
+def test_what_no_node_offers_is_named_with_what_there_is(machines: Any, tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    with pytest.raises(UsageError, match="no node of the cluster offers 1 CPU; there are: "):
+        esker.train("CartPole-v1", engine="ray", run_dir=run, **SMALL)
+    node = machines.add(2)
+    try:
+        with pytest.raises(UsageError, match=r"offers 1 CPU, 1 machine; there are: .* with 2 CPU"):
+            esker.train("CartPole-v1", engine="ray", resources={"machine": 1}, run_dir=run, **SMALL)
+    finally:
+        machines.remove(node)
+    assert not Path(run).exists()
+
+
+def test_an_environment_that_only_the_driver_can_import_is_named_with_the_node(two_nodes: Any, tmp_path: Path) -> None:
+    module = types.ModuleType("only_here")
+    module.make = lambda: gymnasium.make("CartPole-v1")  # type: ignore[attr-defined]
+    sys.modules["only_here"] = module
+    with pytest.raises(UsageError) as caught:
+        esker.train("only_here:make", engine="ray", run_dir=str(tmp_path / "run"), **SMALL)
+    assert re.search(r"node \S+ \([0-9a-f]{6}\) is not used", str(caught.value))
+    assert "cannot import 'only_here'" in str(caught.value)
+
+
+SENT = """
+import sys
+import gymnasium
+
+class Telltale(gymnasium.Wrapper):
+    def step(self, action):
+        if "esker.engines.worker" in sys.orig_argv:
+            raise ValueError("imported from " + __file__)
+        return self.env.step(action)
+
+def make():
+    return Telltale(gymnasium.make("CartPole-v1"))
+"""
+
+
+def test_a_working_folder_is_sent_to_the_nodes(cli: Cli, two_nodes: Any, tmp_path: Path) -> None:
+    (tmp_path / "telltale.py").write_text(SENT)
+    flags = ["--engine", "ray", "--address", two_nodes.address, "--working-dir", ".", "--run-dir", "runs/sent"]
+    done = cli("train", "telltale:make", "--population", "4", "--hidden", "4", "--noise", "counter", *flags)
+    assert done.returncode == 1
+    assert "working_dir_files" in done.stderr  # not the driver's folder, although the nodes of this test could read it
+    assert "telltale:make, generation 0" in done.stderr
