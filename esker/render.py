@@ -95,6 +95,10 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
     try:
         with VideoWriter(building, fps, options.size) as video:
             for episode in range(options.episodes):
+                if episode and trained.config.fresh_environments:  # where reset alone would not repeat eval's episode
+                    env.close()
+                    with silence():
+                        env = open_environment(trained, "rgb_array", options.size)
                 episodes.append(Episode(episode))
                 for frame in play(env, trained, episodes[-1], options):
                     video.add(_with_caption(frame, trained, episodes[-1]) if options.caption else frame)
@@ -112,7 +116,8 @@ def watch(path: Path, checkpoint: str, options: Options) -> Recording:
     options.check()
     require_display()
     trained = open_trained(path, checkpoint)
-    env = open_environment(trained, "human")
+    with silence():
+        env = open_environment(trained, "human")
     episodes = [Episode(number) for number in range(options.episodes)]
     frames = 0
     try:
