@@ -39,8 +39,8 @@ def ours(spec: LearnerSpec):
     return lambda updates: learner.train(batches, updates)
 
 
-def bare(spec: LearnerSpec):
-    """A function that makes so many updates with modules, optimizers and nothing else."""
+def bare(spec: LearnerSpec, kind: str = "td3"):
+    """A function that makes so many updates with modules, optimizers and nothing else: of td3, critic or actor alone."""
 
     def network(inputs: int, outputs: int, activation: type[nn.Module]) -> nn.Module:
         sizes = [inputs, *spec.hidden, outputs]
@@ -63,26 +63,34 @@ def bare(spec: LearnerSpec):
             for parameter, slow in zip(online, target, strict=True):
                 slow.lerp_(parameter, spec.tau)
 
+    def update_critics(s, a, r, following, mask) -> None:
+        with torch.no_grad():
+            noise = (torch.randn_like(a) * spec.policy_noise).clamp(-spec.noise_clip, spec.noise_clip)
+            x = torch.cat([following, (torch.tanh(targets[0](following)) + noise).clamp(-1, 1)], 1)
+            goal = r + spec.discount * mask * torch.min(targets[1](x), targets[2](x))
+        x = torch.cat([s, a], 1)
+        loss = nn.functional.mse_loss(q1(x), goal) + nn.functional.mse_loss(q2(x), goal)
+        critic_optimizer.zero_grad()
+        loss.backward()
+        critic_optimizer.step()
+        follow(critics, [*targets[1].parameters(), *targets[2].parameters()])
+
+    def update_actor(s, follows: bool) -> None:
+        loss = -q1(torch.cat([s, torch.tanh(actor(s))], 1)).mean()
+        actor_optimizer.zero_grad()
+        loss.backward()
+        actor_optimizer.step()
+        if follows:
+            follow(actor.parameters(), targets[0].parameters())
+
     def run(updates: int) -> None:
         for number in range(updates):
             chosen = torch.randint(ROWS, (spec.batch,), device=spec.device)
             s, a, r, following, mask = (column[chosen] for column in columns)
-            with torch.no_grad():
-                noise = (torch.randn_like(a) * spec.policy_noise).clamp(-spec.noise_clip, spec.noise_clip)
-                x = torch.cat([following, (torch.tanh(targets[0](following)) + noise).clamp(-1, 1)], 1)
-                goal = r + spec.discount * mask * torch.min(targets[1](x), targets[2](x))
-            x = torch.cat([s, a], 1)
-            loss = nn.functional.mse_loss(q1(x), goal) + nn.functional.mse_loss(q2(x), goal)
-            critic_optimizer.zero_grad()
-            loss.backward()
-            critic_optimizer.step()
-            if number % 2:
-                actor_loss = -q1(torch.cat([s, torch.tanh(actor(s))], 1)).mean()
-                actor_optimizer.zero_grad()
-                actor_loss.backward()
-                actor_optimizer.step()
-                follow(actor.parameters(), targets[0].parameters())
-            follow(critics, [*targets[1].parameters(), *targets[2].parameters()])
+            if kind != "actor":
+                update_critics(s, a, r, following, mask)
+            if kind == "actor" or (kind == "td3" and number % 2):
+                update_actor(s, kind == "td3")
 
     return run
 

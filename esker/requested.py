@@ -29,7 +29,7 @@ def settle_request(
         raise UsageError(f"preset {preset!r} is for {named}, and the algorithm is {chosen}; use --algo {named}")
     if env is None:
         if translated.env is None:
-            raise UsageError("no environment is given; as in: esker train CartPole-v1")
+            raise UsageError("the following arguments are required: ENV, as in: esker train CartPole-v1")
         env = translated.env
     elif translated.env is not None and translated.env != env:
         notices.append(f"AES-RL's env_name = {translated.env} gives way to the environment of the request")

@@ -26,7 +26,7 @@ from esker.learners.batches import Batches
 from esker.learners.td3 import TD3
 from esker.tasks.hybrid import HybridTask, one_thread
 from esker.tasks.requests import Arrays
-from esker.tasks.rollouts import Act, Stage
+from esker.tasks.rollouts import Act, Stage, finite
 
 
 class TD3Run(Hybrid):
@@ -73,6 +73,7 @@ class TD3Run(Hybrid):
                     batches = Batches(self.task.spec, replay, learning_key(self.task, Purpose.LEARNING, *where))
                 batches.refresh(replay)
                 self._learn(batches)
+        finite(replay.rows.first(replay.count)[-len(rewards) :])  # what was learned from it is not committed yet
         progress.env_steps += len(rewards)
         progress.episodes += 1
         return rewards

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from esker.tasks.environments import Env, Environment, silence
 from esker.tasks.requests import Episodes
 
 Act = Callable[[np.ndarray], np.ndarray]
+BLOCK = 256  # rows that are allocated at a time
 Board = Any  # a list or a memoryview whose first entry counts what this process has done
 
 
@@ -41,24 +41,26 @@ class Stage:
         return self.head(self._rows.forward(observation[None]))[0]
 
     def steps(self, seed: int, act: Act) -> Iterator[Rows]:
-        """Play one episode; yields each transition as a row. What is not finite raises FloatingPointError."""
-        layout, env = self.layout, self._environment()
+        """Play one episode; yields each transition as a row of its own."""
+        layout, env, board = self.layout, self._environment(), self.board
+        size, reward_at = layout.observation, layout.reward
         observation = np.asarray(env.reset(seed=seed)[0], dtype=np.float32)
-        over = False
+        over, at = False, BLOCK
         while not over:
+            if at == BLOCK:
+                block, at = np.empty((BLOCK, layout.width), dtype=np.float32), 0
+            row = block[at]
             action = act(observation)
             following, reward, terminated, truncated, _ = env.step(action)
-            row = np.empty(layout.width, dtype=np.float32)
-            row[: layout.observation] = observation
-            row[layout.observation : layout.reward] = np.asarray(action).reshape(-1)
-            row[layout.reward] = reward
-            observation = row[layout.reward + 1 : -1]
+            row[:size] = observation
+            row[size:reward_at] = action if action.ndim == 1 else action.reshape(-1)
+            row[reward_at] = reward
+            observation = row[reward_at + 1 : -1]
             observation[:] = following
             row[-1] = 0.0 if terminated else 1.0  # a time limit is not a termination
-            self.board[0] += 1
-            over = bool(terminated or truncated)
-            if not math.isfinite(float(row.sum())):
-                raise FloatingPointError("an observation, an action or a reward is not finite")
+            board[0] += 1
+            at += 1
+            over = terminated or truncated
             yield row
 
     def run(self, episodes: Episodes) -> tuple[list[float], list[int], Rows | None]:
@@ -68,7 +70,7 @@ class Stage:
             self.become(episodes.parameters)
         for seed in episodes.seeds:
             act = self.act if episodes.parameters is not None else self.random(seed)
-            rows = np.stack(list(self.steps(seed, act)))
+            rows = finite(np.stack(list(self.steps(seed, act))))
             returns.append(float(rows[:, self.layout.reward].sum(dtype=np.float64)))
             lengths.append(len(rows))
             if episodes.record:
@@ -93,6 +95,13 @@ class Stage:
         if self._env is not None:
             self._env.close()
             self._env = None
+
+
+def finite(rows: Rows) -> Rows:
+    """An episode's rows. Numbers that are not finite raise FloatingPointError."""
+    if not np.isfinite(rows).all():
+        raise FloatingPointError("an observation, an action or a reward is not finite")
+    return rows
 
 
 def what_failed(error: Exception) -> tuple[str, str]:
