@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ def export(
     path: Path, checkpoint: str, forms: Sequence[str], output: Path | None = None
 ) -> tuple[list[Exported], list[str]]:
     """Write a checkpoint's policy in some forms, each read back and compared. Actions that differ raise RunError."""
+    if not forms:
+        raise UsageError(f"format names no file; expected some of {', '.join(files.FILES)}")
     for form in forms:
         if form not in files.FILES:
             raise UsageError(f"unknown format {form!r}{nearest(form, files.FILES)}; expected {', '.join(files.FILES)}")
@@ -127,10 +130,19 @@ def describe(trained: Trained, policy: Policy, done: Sequence[Exported]) -> dict
         "observation": {
             "shape": ["batch" if twin.batched else 1, *policy.network.input_shape],
             "dtype": "uint8" if image else "float32",
-            "space": trained.about["observation_space"],
+            "space": _finite(trained.about["observation_space"]),
         },
-        "action": {"space": trained.about["action_space"]},
+        "action": {"space": _finite(trained.about["action_space"])},
         "state": [list(part.shape) for part in twin.initial_state()],
         "files": {one.path.name: {"format": one.form, "largest_difference": one.difference} for one in done},
         "verified_on": OBSERVATIONS,
     }
+
+
+def _finite(value: Any) -> Any:
+    """Plain JSON has no infinities: a bound that does not bind is null."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and math.isinf(value) else value

@@ -44,7 +44,7 @@ def _from_run(state: EvolutionStrategy, path: Path) -> str:
         snapshot = checkpoints.read(chosen)
     except DamagedCheckpoint as error:
         raise UsageError(f"init_from: checkpoint {error}; name another one, as {chosen.parent}/000010") from error
-    folder = RunFolder.open(chosen.parent.parent)
+    folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
     config, network = folder.config(ALGORITHMS), state.task.network
     task = build_task(config, Environment(config.env), folder.about())
     _check_shapes(str(path), task.network.shapes, network.shapes)

@@ -61,18 +61,11 @@ def test_survival_bonus_moves_fitness_and_leaves_returns(tmp_path):
 
 
 def test_reward_scale_scales_the_raw_gradient_only(tmp_path):
-    rows = []
-    for scale in (1.0, 4.0):
-        options = {
-            "preset": None,
-            "noise": "counter",
-            "workers": 0,
-            "generations": 1,
-            "population": 8,
-            "shaping": "raw",
-            "reward_scale": scale,
-        }
-        rows.append(esker.train("CartPole-v1", run_dir=str(tmp_path / str(scale)), **options).history[0])
+    options = {"preset": None, "noise": "counter", "workers": 0, "generations": 1, "population": 8, "shaping": "raw"}
+    rows = [
+        esker.train("CartPole-v1", reward_scale=scale, run_dir=str(tmp_path / str(scale)), **options).history[0]
+        for scale in (1.0, 4.0)
+    ]
     assert rows[1]["gradient_norm"] == pytest.approx(4 * rows[0]["gradient_norm"], rel=1e-5)
     assert rows[0]["return_mean"] == rows[1]["return_mean"]
 

@@ -15,12 +15,14 @@ import pytest
 from wandb_records import history, run_record
 
 import esker
+from esker.cli import main
 from esker.logs import wandb as wandb_log
 from esker.logs.metrics import metrics
 from esker.logs.tensorboard import last_step
 
 SMALL: dict[str, Any] = {
     "preset": None,
+    "quiet": True,
     "population": 6,
     "hidden": "8",
     "workers": 0,
@@ -151,6 +153,44 @@ def test_wandb_keeps_its_name_and_id_when_neither_was_chosen(tmp_path: Path) -> 
     names = {(run_record(log).run_id, run_record(log).display_name) for log in offline_logs(tmp_path / "moved")}
     assert len(names) == 1
     assert names.pop()[1] == "hill"
+
+
+def test_wandb_keeps_the_id_it_was_given(tmp_path: Path) -> None:
+    run = train(tmp_path / "run", 1, log="wandb", wandb_mode="offline", wandb_id="chosen01")
+    assert [run_record(log).run_id for log in offline_logs(run.path)] == ["chosen01"]
+
+
+def test_videos_and_pages_are_attached_to_the_same_wandb_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train(tmp_path / "run", 1, log="wandb", wandb_mode="offline")
+    (run.path / "report.html").write_text("<p>a report</p>")
+    video = tmp_path / "best.mp4"
+    video.write_bytes(b"not decoded here")
+    time.sleep(1.0)
+    assert main(["upload", str(run.path), str(run.path / "report.html"), str(video)]) == 0
+    first, second = offline_logs(run.path)
+    assert run_record(first).run_id == run_record(second).run_id
+    (media,) = history(second)
+    assert media["videos/best._type"] == "video-file"
+    assert media["reports/report._type"] == "html-file"
+    assert media["_step"] > run.history[-1]["env_steps"]
+    copies = [path for path in second.parent.rglob("*") if path.suffix in (".mp4", ".html")]
+    assert sorted(path.suffix for path in copies) == [".html", ".mp4"]
+    assert "2 files attached" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ([], "holds no videos and no report to attach; name files"),
+        (["nowhere.mp4"], "'nowhere.mp4' is not a file"),
+    ],
+)
+def test_nothing_to_attach_is_refused(
+    file: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train(tmp_path / "run", 1)
+    assert main(["upload", str(run.path), *file]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_wandb_without_login_says_how_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import esker
 
 SMALL: dict[str, Any] = {
     "preset": None,
+    "quiet": True,
     "population": 6,
     "hidden": "8",
     "workers": 0,

@@ -18,6 +18,7 @@ from esker.cli import main
 
 SMALL: dict[str, Any] = {
     "preset": None,
+    "quiet": True,
     "population": 6,
     "hidden": "8",
     "workers": 0,

@@ -42,7 +42,15 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_sweep_finds_better_options_than_a_bad_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = {"preset": None, "population": 16, "hidden": "16", "table_size": 100_000, "workers": 0, "generations": 15}
+    bad = {
+        "preset": None,
+        "quiet": True,
+        "population": 16,
+        "hidden": "16",
+        "table_size": 100_000,
+        "workers": 0,
+        "generations": 15,
+    }
     default = esker.train("CartPole-v1", run_dir=str(tmp_path / "bad"), lr=1e-5, sigma=1e-4, **bad)
     space = ["--space", "lr=0.00001..0.3:log", "sigma=0.0001..0.3:log"]
     flags = ["--population", "16", "--hidden", "16", "--table-size", "100000", "--generations", "15"]

@@ -39,8 +39,10 @@ def run(namespace: Namespace) -> int:
         print(f"note: {notice}", file=sys.stderr)
     from rich.table import Table
 
-    table = Table("format", "file", "KiB", f"largest difference on {OBSERVATIONS:,} observations")
+    table = Table("format", "file", "KiB", "largest difference")
     for one in done:
-        table.add_row(one.form, str(one.path), f"{one.path.stat().st_size / 1024:,.0f}", f"{one.difference:.2g}")
+        table.add_row(one.form, one.path.name, f"{one.path.stat().st_size / 1024:,.0f}", f"{one.difference:.2g}")
     console().print(table)
+    text = f"{done[0].path.parent}: each gives the policy's actions on {OBSERVATIONS:,} observations"
+    console().print(text, highlight=False, soft_wrap=True)
     return 0

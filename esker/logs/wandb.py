@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,21 +133,28 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def attach(config: Any, folder: RunFolder, files: list[Path]) -> str:
+def attach(config: Any, folder: RunFolder, files: list[Path], mode: str | None = None) -> str:
     """Add videos, pages and other files to the folder's W&B run. What prevents it raises BackendError."""
+    backend = WeightsAndBiases()
+    said = backend.begin(replace(config, wandb_mode=mode or config.wandb_mode), folder, folder.rows())
+    media = {}
+    for file in files:
+        if (item := _media(file)) is not None:
+            media[item[0]] = item[1]
+        else:
+            backend.run.save(str(file), base_path=str(file.parent), policy="now")
+    if media:
+        backend.run.log(media, step=max(int(backend.run.step), backend.logged + 1))
+    backend.end(folder.status())
+    return said or ""
+
+
+def _media(file: Path) -> tuple[str, Any] | None:
+    """Under which name and as what W&B shows a file; nothing for one that it only keeps."""
     import wandb
 
-    run, said = connect(config, folder)
-    last = int(state_of(folder).get("env_steps", 0))
-    media: dict[str, Any] = {}
-    for file in files:
-        if file.suffix in (".mp4", ".gif", ".webm"):
-            media[f"videos/{file.stem}"] = wandb.Video(str(file))
-        elif file.suffix in (".html", ".htm"):
-            media[f"reports/{file.stem}"] = wandb.Html(file.read_text(), inject=False)
-        else:
-            run.save(str(file), base_path=str(file.parent), policy="now")
-    if media:
-        run.log(media, step=max(int(run.step), last + 1))
-    run.finish(exit_code=0)
-    return said
+    if file.suffix in (".mp4", ".gif", ".webm"):
+        return f"videos/{file.stem}", wandb.Video(str(file))
+    if file.suffix in (".html", ".htm"):
+        return f"reports/{file.stem}", wandb.Html(file.read_text(), inject=False)
+    return None

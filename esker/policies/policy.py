@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from esker.blas import one_thread
 from esker.noise import Row
 from esker.policies.heads import Head
 from esker.policies.network import Inputs, Network
@@ -35,7 +36,8 @@ class Policy:
 
     def reset(self) -> None:
         """Begin an episode: forget recurrent state, if the network has any."""
-        self._rows.start(0)
+        with one_thread():
+            self._rows.start(0)
 
     def act(self, observation: Any) -> Any:
         """The action for one observation, as the environment gives it. Another shape raises ValueError."""
@@ -48,4 +50,5 @@ class Policy:
             raise ValueError(f"observation has shape {inputs.shape[1:]}; expected {self.network.input_shape}")
         if self.normalizer is not None:
             inputs = self.normalizer(inputs)
-        return self.head(self._rows.forward(inputs))[0]
+        with one_thread():
+            return self.head(self._rows.forward(inputs))[0]

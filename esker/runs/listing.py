@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.errors import UsageError
-from esker.runs.folder import RunFolder
+from esker.runs.folder import RunFolder, is_checkpoint
 
 TAIL = 1 << 16  # bytes at the end of a journal that surely hold its last row
 
@@ -47,7 +47,8 @@ def find_runs(root: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(root):
         if "config.toml" in files and "about.json" in files:
             folders.clear()
-            yield Path(parent)
+            if not is_checkpoint(Path(parent)):  # one on its own, such as a model card's folder
+                yield Path(parent)
         else:
             folders.sort()
 

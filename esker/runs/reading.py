@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from esker.config import ALGORITHMS, RESUMABLE
 from esker.errors import UsageError
 from esker.runs.folder import RunFolder, is_checkpoint
+from esker.runs.listing import find_runs as find_under
 
 Row = dict[str, Any]
 Values = NDArray[np.float64]
@@ -81,7 +82,7 @@ def find_runs(paths: Iterable[str | Path]) -> list[Path]:
             RunFolder.open(path)  # says what is wrong with it
             found[path] = None
             continue
-        inside = sorted(file.parent for file in path.rglob("config.toml") if not is_checkpoint(file.parent))
+        inside = list(find_under(path))
         if not inside:
             raise UsageError(f"{str(path)!r} is not a run folder and holds none; `esker train` makes one")
         found |= dict.fromkeys(inside)

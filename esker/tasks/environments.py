@@ -77,8 +77,8 @@ class Environment:
             raise UsageError(_missing_extra(self.name, str(error))) from error
         except TypeError as error:
             raise UsageError(f"environment {self.name!r} does not take {kwargs or 'these arguments'}: {error}") from error
-        except (gym.error.Error, OSError) as error:
-            text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        except Exception as error:  # constructors raise whatever they like
+            text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             raise UsageError(f"environment {self.name!r} cannot be made: {text}") from error
         if not isinstance(env, gym.Env):
             raise UsageError(f"{self.name!r} returned {type(env).__name__}; expected a gymnasium.Env")
@@ -212,8 +212,9 @@ def _newest(name: str, known: list[str]) -> str | None:
     if match is None:
         return name if name in known else None
     base, version = match[1], int(match[2])
-    atari = re.fullmatch(r"([A-Z]\w*?)(Deterministic|NoFrameskip)?", base)
-    bases = [base] + ([f"ALE/{atari[1]}"] if atari else [])
+    atari = re.fullmatch(r"([A-Z]\w*?)(-ram|-ramDeterministic|-ramNoFrameskip|Deterministic|NoFrameskip)?", base)
+    bases = [base] + ([f"{PREFIX}{atari[1]}"] if atari else [])
+    known = [other for other in known if other.startswith(PREFIX) or not _is_old_game(other)]
     for candidate in bases:
         versions = sorted(
             int(other[len(candidate) + 2 :]) for other in known if re.fullmatch(re.escape(candidate) + r"-v\d+", other)
@@ -224,6 +225,11 @@ def _newest(name: str, known: list[str]) -> str | None:
         if versions and version < versions[-1]:
             return f"{candidate}-v{versions[-1]}"
     return None
+
+
+def _is_old_game(name: str) -> bool:
+    """Whether an id is one that ale-py keeps registering for old times' sake (not so Gymnasium's own Blackjack-v1)."""
+    return "ale_py" in str(gym.registry[name].entry_point)
 
 
 def _callable(name: str) -> Callable[..., Env] | None:

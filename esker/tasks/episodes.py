@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from esker.address import UINT64, Purpose, episode_seed, generator, key
+from esker.blas import one_thread
 from esker.lowrank import LowRankNoise
 from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
@@ -131,7 +132,8 @@ class Slots:
             self.rows = SharedMLPRows(task.network, noise, task.slots)
         else:
             self.rows = task.network.open(task.slots)
-        kind = np.uint8 if task.images else np.float64
+        self.images = task.images
+        kind = np.uint8 if self.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
         self.sums = np.zeros((task.slots, task.statistics_size))
         self.squares = np.zeros((task.slots, task.statistics_size))
@@ -144,6 +146,10 @@ class Slots:
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it."""
+        with one_thread():
+            return self._evaluate(job, take, give)
+
+    def _evaluate(self, job: Job, take: Take, give: Give) -> int:
         self.job = job
         self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
         if isinstance(self.rows, SharedMLPRows):
@@ -214,7 +220,7 @@ class Slots:
         if self.job.normalizer is not None:
             inputs = self.job.normalizer(observations)
         else:
-            inputs = observations if self.task.images else observations.astype(np.float32)
+            inputs = observations if self.images else observations.astype(np.float32)
         outputs = self.rows.forward(inputs)
         finite = np.isfinite(outputs)
         if not finite.all():

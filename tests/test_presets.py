@@ -1,0 +1,67 @@
+"""Presets: every file is a valid configuration, is listed, and says whether there is evidence."""
+
+import json
+
+import pytest
+
+from esker import presets
+from esker.api import configure
+from esker.cli import main
+from esker.tasks.environments import resolve
+
+NAMES = sorted(name for name, preset in presets.load_all().items() if preset.algo == "es")
+WANTED = {
+    *("CartPole-v1", "Acrobot-v1", "MountainCarContinuous-v0", "Pendulum-v1", "LunarLander-v3", "LunarLanderContinuous-v3"),
+    *(
+        "BipedalWalker-v3",
+        "Swimmer-v5",
+        "Hopper-v5",
+        "HalfCheetah-v5",
+        "Walker2d-v5",
+        "Ant-v5",
+        "Humanoid-v5",
+        "ALE/Pong-v5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_preset_resolves_to_a_checked_configuration_of_its_environment(name):
+    preset = presets.find(name, "es")
+    config, environment, notices = configure(preset.env, {}, preset=name)
+    assert environment.name == preset.env == resolve(preset.env)[0].name
+    for option, value in preset.options.items():
+        found = getattr(config, option)
+        assert (list(found) if isinstance(found, tuple) else found) == value
+    assert any(name in notice for notice in notices)
+
+
+def test_every_environment_of_the_list_has_a_preset_that_it_gets_by_itself():
+    assert {env for env in WANTED if presets.for_environment(env, "es") is None} == set()
+
+
+def test_the_rllib_preset_is_rllibs_cluster_configuration_translated():
+    given = {"num_workers": 4, "episodes_per_batch": 10_000, "train_batch_size": 100_000, "l2_coeff": 0.005}
+    given |= {"noise_stdev": 0.02, "stepsize": 0.01, "noise_size": 250_000_000, "action_noise_std": 0.01}
+    translated, _, _ = configure("Humanoid-v5", {"hidden": (256, 256)}, preset=None, config=given)
+    ours, _, _ = configure("Humanoid-v5", {}, preset="humanoid/cluster")
+    for name in ("population", "min_steps", "weight_decay", "sigma", "lr", "table_size", "action_noise", "hidden"):
+        assert getattr(ours, name) == pytest.approx(getattr(translated, name)), name
+
+
+def test_the_list_names_evidence_or_says_untested(capsys):
+    assert main(["presets", "--json"]) == 0
+    listed = {entry["name"]: entry["evidence"] for entry in json.loads(capsys.readouterr().out)}
+    assert set(NAMES) <= set(listed)
+    assert main(["presets"]) == 0
+    assert "untested" in capsys.readouterr().out or all(listed.values())
+
+
+def test_evidence_that_is_claimed_lies_where_the_preset_says():
+    from pathlib import Path
+
+    root = Path(__file__).parent.parent
+    for preset in presets.load_all().values():
+        if preset.evidence is not None and "(" in preset.evidence:
+            path = root / preset.evidence.rsplit("(", 1)[1].rstrip(")")
+            assert json.loads(path.read_text())["preset"] == preset.name
