@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -175,11 +175,14 @@ class OwnCluster:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "esker", "cluster", *arguments, "--block"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen(command, env=self.environment, start_new_session=True, **quiet)  # type: ignore[call-overload]
+        log = self.sessions / f"log{len(self.processes)}"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command, env=self.environment, start_new_session=True, stdout=file, stderr=subprocess.STDOUT
+            )
         self.processes.append(process)
-        wait_for(_listening(int(self.address.split(":")[1])), within=120)
-        time.sleep(4)
+        wait_for(lambda: "block forever" in log.read_text() or process.poll() is not None, within=120, every=0.2)
+        assert process.poll() is None, log.read_text()
         return process
 
     def train(self, folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -221,7 +224,6 @@ def test_a_head_that_keeps_its_state_is_killed_and_started_again(own_cluster: Ow
     own_cluster.start("join", own_cluster.address, "--workers", "1")
     flags = ["--preset", "none", "--population", "20", "--hidden", "8", "--center-episodes", "2", "--slots", "4"]
     flags += ["--noise", "counter", "--generations", "20", "--env-kwargs", '{"pause": 0.002}', "--run-dir", "headless"]
-    time.sleep(10)  # for the node to be known
     viewer = own_cluster.train(tmp_path, SLOW, *flags)
     journal = tmp_path / "headless" / "journal.jsonl"
     wait_for(lambda: journal.exists() and journal.read_text().count("\n") >= 2, within=120)
@@ -234,16 +236,3 @@ def test_a_head_that_keeps_its_state_is_killed_and_started_again(own_cluster: Ow
     wait_for(lambda: status.read_text().startswith("finished"), within=180, every=0.5)
     viewer.kill()
     assert bits(tmp_path / "headless") == undisturbed(tmp_path / "alone", SLOW, **OPTIONS | {"generations": 20})
-
-
-def _listening(port: int) -> Callable[[], bool]:
-    import socket
-
-    def ask() -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            return False
-        return True
-
-    return ask
