@@ -100,7 +100,8 @@ def _start_own(config: ESConfig) -> None:
     _prepare_environment(new_token=True)
     cpus = available_cores() if config.workers is None else config.workers * config.cpus_per_worker
     try:
-        _init(num_cpus=max(1, int(cpus + 0.999)), resources=config.resources or None, object_store_memory=OBJECT_STORE)
+        share = {"num_cpus": max(1, int(cpus + 0.999)), "resources": config.resources or None}
+        _init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE, **share)
     except Exception as error:
         raise RunError(f"Ray could not be started on this machine: {_last_line(error)}") from error
     _own_ray = True
@@ -108,8 +109,6 @@ def _start_own(config: ESConfig) -> None:
 
 def _init(**options: Any) -> None:
     ray = import_ray()
-    if "address" not in options:
-        options["include_dashboard"] = False
     ray.init(namespace=NAMESPACE, log_to_driver=False, logging_level=logging.CRITICAL, **options)
 
 
