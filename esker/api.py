@@ -27,7 +27,7 @@ from esker.assemble import (
     ray_engine,
 )
 from esker.compatibility import translate
-from esker.config import ALGORITHMS, RESUMABLE, ESConfig
+from esker.config import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.engine import Engine
 from esker.engines.plan import Plan
@@ -228,7 +228,7 @@ def resume(
                 f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
             )
     folder.lock()
-    config = build(ESConfig, _known(folder.config(ALGORITHMS)), changes)
+    config = build(ESConfig, _known(folder.config(ALGORITHMS), changes), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
     notices = connect_engine(config)
@@ -245,8 +245,10 @@ def resume(
     return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
-def _known(config: Any) -> dict[str, Any]:
-    return dict(vars(config))
+def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's options as it left them; coming home from a cluster, without those that only a cluster has."""
+    left = CLUSTER_OPTIONS if changes.get("engine") == "local" else ()
+    return {name: value for name, value in vars(config).items() if name not in left}
 
 
 def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:

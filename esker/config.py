@@ -17,6 +17,7 @@ from esker.policies.mlp import Activation, Initializer
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
 Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
+CLUSTER_OPTIONS = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")  # for --engine ray only
 
 
 def option(
@@ -253,8 +254,7 @@ class ESConfig(
             )
 
     def _check_engine(self) -> None:
-        clustered = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")
-        for name in clustered if self.engine == "local" else ():
+        for name in CLUSTER_OPTIONS if self.engine == "local" else ():
             if getattr(self, name) != getattr(EngineOptions(), name):
                 raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
         if self.engine == "ray" and self.workers == 0:
