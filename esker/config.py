@@ -18,6 +18,7 @@ Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centere
 Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
 DEFAULT_TRAINING_STEPS = 1_000_000
+CLUSTER_OPTIONS = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")  # for --engine ray only
 
 
 def option(
@@ -268,8 +269,7 @@ class ESConfig(
             )
 
     def _check_engine(self) -> None:
-        clustered = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")
-        for name in clustered if self.engine == "local" else ():
+        for name in CLUSTER_OPTIONS if self.engine == "local" else ():
             if getattr(self, name) != getattr(EngineOptions(), name):
                 raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
         if self.engine == "ray" and self.workers == 0:

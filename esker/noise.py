@@ -129,14 +129,18 @@ class TableNoise:
 
     def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
         """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""
+        return self.partial_sum(generation, weights, 0, self.dimension)
+
+    def partial_sum(self, generation: int, weights: NDArray[np.float64], start: int, stop: int) -> Row:
+        """The coordinates from `start` to `stop` of the weighted sum: the same bits as in the whole."""
         import torch
 
         numbers = np.flatnonzero(weights)
         offsets = self._offsets(generation, numbers)
         values = _as_torch(self.table.values)
-        total = torch.zeros(self.dimension)
+        total = torch.zeros(stop - start)
         for offset, weight in zip(offsets.tolist(), weights[numbers].tolist(), strict=True):
-            total.add_(values[offset : offset + self.dimension], alpha=weight)
+            total.add_(values[offset + start : offset + stop], alpha=weight)
         return total.numpy()
 
 
