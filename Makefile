@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 FOR_USERS := $(VENV)/.user
 FOR_DEVELOPERS := $(VENV)/.dev
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test faults lint bench clean
 
 $(FOR_USERS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,9 @@ lint: $(FOR_DEVELOPERS)
 
 test: $(FOR_DEVELOPERS) lint
 	$(BIN)/python -m pytest
+
+faults: $(FOR_DEVELOPERS) ## every fault that docs/cluster.md lists, with real kills; takes minutes
+	$(BIN)/python -m pytest tests/cluster -m faults
 
 bench: $(FOR_DEVELOPERS)
 	$(BIN)/esker bench

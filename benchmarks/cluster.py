@@ -147,6 +147,7 @@ def main() -> None:
     import ray
 
     ray.init(
+        "local",
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,

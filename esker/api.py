@@ -27,7 +27,7 @@ from esker.assemble import (
     ray_engine,
 )
 from esker.compatibility import translate
-from esker.config import ALGORITHMS, RESUMABLE, ESConfig
+from esker.config import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.engine import Engine
 from esker.engines.plan import Plan
@@ -251,7 +251,7 @@ def resume(
             )
     folder.lock()
     before = folder.config(ALGORITHMS)
-    config = build(type(before), _known(before), changes)
+    config = build(type(before), _known(before, changes), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
     notices = connect_engine(config) if isinstance(config, ESConfig) else []
@@ -272,8 +272,10 @@ def resume(
     return _follow(folder, state, state.task, table, observer, notices, callbacks)
 
 
-def _known(config: Any) -> dict[str, Any]:
-    return dict(vars(config))
+def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's options as it left them; coming home from a cluster, without those that only a cluster has."""
+    left = CLUSTER_OPTIONS if changes.get("engine") == "local" else ()
+    return {name: value for name, value in vars(config).items() if name not in left}
 
 
 def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> Environment:

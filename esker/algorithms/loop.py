@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.algorithms.es import EvolutionStrategy
+from esker.algorithms.es import Progress
 from esker.config import DEFAULT_GENERATIONS, DEFAULT_TRAINING_STEPS
-from esker.engines.engine import Engine
 from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
@@ -31,6 +30,40 @@ class Observer(Protocol):
     def end(self, reason: str) -> None: ...
 
 
+class State(Protocol):
+    """What an algorithm is to its loop: a state that facts alone move."""
+
+    config: Any
+    progress: Progress
+
+    @property
+    def generation(self) -> int: ...
+    @property
+    def drawn(self) -> bool: ...
+    def job(self) -> Any: ...
+    def plan(self) -> Any: ...
+    def facts(self, plan: Any, seconds: float) -> Facts: ...
+    def improves(self, facts: Facts) -> bool: ...
+    def advance(self, facts: Facts) -> Row: ...
+    def snapshot(self) -> Snapshot: ...
+    def restore(self, snapshot: Snapshot) -> None: ...
+
+
+class Record(Protocol):
+    """Where a run is committed: a run folder, or nowhere."""
+
+    def commit(self, facts: Facts) -> None: ...
+    def write_row(self, row: Row) -> None: ...
+    def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
+    def prune(self, keep: int | None) -> None: ...
+
+
+class Evaluates(Protocol):
+    """An engine, as its state's jobs and plans need it."""
+
+    def evaluate(self, job: Any, plan: Any) -> None: ...
+
+
 class Seen(Protocol):
     """Is shown each row, with the returns of its members where there are any; answers why to stop, if so."""
 
@@ -45,7 +78,7 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Seen) -> Outcome:
+def train(folder: Record, state: State, engine: Evaluates, seen: Seen) -> Outcome:
     """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
@@ -63,7 +96,7 @@ def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: See
     return outcome
 
 
-def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: bool = True) -> Row:
+def apply(folder: Record, state: State, facts: Facts, write_row: bool = True) -> Row:
     """Let a committed generation move the state, and record what follows from it."""
     if state.improves(facts):
         folder.checkpoint(state.snapshot(), best=True)
@@ -73,7 +106,7 @@ def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: 
     return row
 
 
-def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
+def catch_up(folder: RunFolder, state: State) -> list[str]:
     """Bring a state to the last committed generation: newest intact snapshot, then replayed facts. Nothing is simulated.
 
     Rows that the journal lacks and the best snapshot are written on the way. Answers what had to be mended.
@@ -87,7 +120,7 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
     return said + damaged
 
 
-def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list[str]:
+def rewind(folder: RunFolder, state: State, generation: int) -> list[str]:
     """Bring a state to any generation that was ever committed, without writing anything."""
     snapshot, damaged = folder.newest(generation)
     _begin(folder, state, snapshot)
@@ -98,11 +131,11 @@ def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list
     return damaged
 
 
-def _begin(folder: RunFolder, state: EvolutionStrategy, snapshot: Snapshot | None) -> None:
+def _begin(folder: RunFolder, state: State, snapshot: Snapshot | None) -> None:
     """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
     if snapshot is not None:
         state.restore(snapshot)
-    elif state.config.init_from is not None or getattr(state.task.network, "normalized", False):
+    elif not state.drawn:
         raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 

@@ -32,12 +32,22 @@ def demand_of(config: ESConfig) -> Demand:
 def connect(config: ESConfig) -> list[str]:
     """Connect this process as the configuration says; answers notices. What is not possible raises UsageError."""
     address = config.address or os.environ.get("RAY_ADDRESS")  # `ray job submit` says so where the cluster is
-    if not connected():
-        if address is not None:
-            join(address, config.working_dir)
-        else:
-            _start_own(config)
+    if connected():
+        _check_connection(config)
+    elif address is not None:
+        join(address, config.working_dir)
+    else:
+        _start_own(config)
     return check_demand(demand_of(config))
+
+
+def _check_connection(config: ESConfig) -> None:
+    """Refuse what a process that is connected already can no longer choose."""
+    here = import_ray().get_runtime_context().gcs_address
+    if config.address not in (None, "auto") and str(config.address).rpartition(":")[2] != here.rpartition(":")[2]:
+        raise UsageError(f"address is {config.address!r}, and this process is connected to Ray at {here}; leave it out")
+    if config.working_dir is not None and not is_own():
+        raise UsageError("working_dir is given, and this process is connected to Ray already; give it to ray.init instead")
 
 
 def connected() -> bool:
@@ -100,7 +110,9 @@ def _start_own(config: ESConfig) -> None:
     _prepare_environment(new_token=True)
     cpus = available_cores() if config.workers is None else config.workers * config.cpus_per_worker
     try:
-        _init(num_cpus=max(1, int(cpus + 0.999)), resources=config.resources or None, object_store_memory=OBJECT_STORE)
+        share: dict[str, Any] = {"num_cpus": max(1, int(cpus + 0.999)), "resources": config.resources or None}
+        share["runtime_env"] = {"working_dir": config.working_dir} if config.working_dir else None
+        _init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE, **share)
     except Exception as error:
         raise RunError(f"Ray could not be started on this machine: {_last_line(error)}") from error
     _own_ray = True
@@ -108,8 +120,6 @@ def _start_own(config: ESConfig) -> None:
 
 def _init(**options: Any) -> None:
     ray = import_ray()
-    if "address" not in options:
-        options["include_dashboard"] = False
     ray.init(namespace=NAMESPACE, log_to_driver=False, logging_level=logging.CRITICAL, **options)
 
 

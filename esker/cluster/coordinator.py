@@ -19,6 +19,7 @@ import cloudpickle
 
 from esker.cluster import copies
 from esker.cluster.replicated import ReplicatedFolder
+from esker.cluster.shared_update import share_update
 from esker.config import ALGORITHMS, ESConfig
 from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError
@@ -225,6 +226,7 @@ class Coordinator:
         def engine() -> Any:
             fingerprint = folder.about()["fingerprint"]
             self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch)
+            share_update(state, self._engine)
             folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id())
             if self._stopping:
                 self._engine.interrupt()

@@ -35,4 +35,6 @@ def show_cluster_runs(console: Console, address: str, as_json: bool) -> None:
     for run in found:
         counts = (f"{run.generation:,}", number(run.center_return), f"{run.nodes}", f"{run.workers}")
         table.add_row(run.name, run.env, run.algo, *counts, run.status, run.host, run.path)
+    if not console.is_terminal:
+        console.width = 200  # files and pipes have no width of their own
     console.print(table)

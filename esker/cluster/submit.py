@@ -28,7 +28,6 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
     except KeyboardInterrupt:
         end = viewer.stop(coordinator, name)
     viewer.bring_home(coordinator, name, path)
-    viewer.dismiss(name)
     if end.kind == "failed":
         raise RunError(end.text)
     if end.kind == "refused":

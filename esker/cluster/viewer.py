@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,7 @@ def launch(request: Request, files: dict[str, bytes]) -> Any:
     """Start a run's coordinator. A name that is active already raises UsageError."""
     import ray
 
-    if request.name in active_names():
-        raise UsageError(
-            f"a run named {request.name!r} is active on this cluster; watch it with `esker attach {request.name}`, "
-            "or choose another --run-dir"
-        )
+    _clear(request.name)
     options: dict[str, Any] = {
         "name": request.name,
         "namespace": NAMESPACE,
@@ -123,12 +120,22 @@ def bring_home(coordinator: Any, name: str, path: Path) -> bool:
     return True
 
 
-def dismiss(name: str) -> None:
-    """End a coordinator whose run has ended."""
+def _clear(name: str) -> None:
+    """Make way for a new coordinator: one whose run has ended is dismissed, an active one raises UsageError."""
     import ray
 
-    with contextlib.suppress(ValueError, ray.exceptions.RayError):
-        ray.kill(ray.get_actor(name, namespace=NAMESPACE), no_restart=True)
+    if name not in active_names():
+        return
+    former = ray.get_actor(name, namespace=NAMESPACE)
+    if _ask(former.summary.remote(), name).status in ("starting", "running", "stopping"):
+        raise UsageError(
+            f"a run named {name!r} is active on this cluster; watch it with `esker attach {name}`, "
+            "or choose another --run-dir"
+        )
+    ray.kill(former, no_restart=True)
+    until = time.monotonic() + 30
+    while name in active_names() and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> Iterator[News]:

@@ -30,5 +30,4 @@ def run(namespace: Namespace) -> int:
     console().print(f"{name}: {end.text}", highlight=False, soft_wrap=True, markup=False)
     if viewer.bring_home(coordinator, name, path):
         console().print(f"its run folder was copied here: {path}", highlight=False, soft_wrap=True)
-    viewer.dismiss(name)
     return 0

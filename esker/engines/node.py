@@ -23,7 +23,7 @@ from esker.engines.openplan import OpenPlan
 from esker.engines.packing import Packed, pack
 from esker.engines.replica import Replica
 from esker.errors import RunError, UsageError
-from esker.noise import NoiseTable
+from esker.noise import NoiseTable, Row, TableNoise
 from esker.tasks.task import Job, Task
 
 ABANDONED_AFTER = 60.0  # seconds without a word from a coordinator, after which a node's engine exits
@@ -115,6 +115,7 @@ class NodeEngine:
         self._plan: OpenPlan | None = None
         self._work: SimpleQueue[tuple[Job, OpenPlan]] = SimpleQueue()
         self._dropped = 0
+        self._noise: TableNoise | None = None
 
     def open(self, epoch: int, setup: NodeSetup, workers: int, slots: int | None) -> Welcome:
         """Start the workers, or say why this node cannot take part. An engine that is open already stays as it is."""
@@ -144,6 +145,7 @@ class NodeEngine:
         if slots is not None:
             task = replace(task, slots=slots)
         table = NoiseTable.create(*setup.table) if setup.table else None
+        self._noise = task.noise(table) if table is not None else None
         self._engine = LocalEngine(task, workers, table, setup.step_timeout)
         threading.Thread(target=self._run, daemon=True).start()
         threading.Thread(target=self._exit_when_abandoned, daemon=True).start()
@@ -164,6 +166,15 @@ class NodeEngine:
         unfit = str(plan.failure) if isinstance(plan.failure, CannotStart) else None
         failure = str(plan.failure) if plan.failure and not unfit else None
         return Answer(order.round, pack(results), dropped, failure, unfit)
+
+    def partial_sum(self, epoch: int, generation: int, weights: list[Any], start: int, stop: int) -> Row:
+        """Some coordinates of an update's weighted sum, from this node's noise table; `weights` holds a reference."""
+        import ray
+
+        with self._lock:
+            self._obey(epoch)
+        assert self._noise is not None
+        return self._noise.partial_sum(generation, ray.get(weights[0]), start, stop)
 
     def finish(self, epoch: int, round: int) -> None:
         """The round is complete: drop what is under way."""

@@ -45,6 +45,11 @@ class RayEngine:
         return list(self._nodes)
 
     @property
+    def epoch(self) -> int:
+        """The number of this coordinator's life; nodes obey the newest."""
+        return self._epoch
+
+    @property
     def workers(self) -> int:
         """The worker processes in use, over all nodes."""
         return sum(node.workers for node in self._nodes)

@@ -42,7 +42,7 @@ class Training:
     def begin(self, config: Any, folder: Any, rows: list[Any]) -> None: ...
     def end(self, reason: str) -> None: ...
 
-    def generation(self, row: dict[str, Any]) -> None:
+    def generation(self, row: dict[str, Any], returns: Any = None) -> None:
         self.rows.append(row)
 
     def note(self, text: str) -> None:

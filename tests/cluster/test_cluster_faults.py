@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +152,6 @@ def test_a_node_that_computes_other_bits_is_ignored(training: Training, two_node
 
 
 def test_a_node_with_another_esker_is_ignored(training: Training, two_nodes: Any, expected: bytes, tmp_path: Path) -> None:
-    import shutil
-
     import esker
 
     shutil.copytree(Path(esker.__file__).parent, tmp_path / "other" / "esker")
@@ -164,44 +164,75 @@ def test_a_node_with_another_esker_is_ignored(training: Training, two_nodes: Any
     assert training.finish() == expected
 
 
-def test_a_wrong_token_is_refused(tmp_path: Path) -> None:
-    port = "6497"
-    good, bad = ({"XDG_CONFIG_HOME": str(tmp_path / name)} for name in ("good", "bad"))
-    for place in (good, bad):
-        subprocess.run(
-            [sys.executable, "-c", "from esker.cluster.token import ensure_token; ensure_token()"],
-            env=os.environ | place,
-            check=True,
-        )
-    head = subprocess.Popen(
-        [sys.executable, "-m", "esker", "cluster", "head", "--port", port, "--workers", "1", "--block"],
-        env=os.environ | good,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(_listening(int(port)))
-        time.sleep(3)
-        train = [sys.executable, "-m", "esker", "train", "CartPole-v1", "--generations", "1", "--engine", "ray"]
-        train += ["--address", f"127.0.0.1:{port}"]
-        refused = subprocess.run(train, env=os.environ | bad, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-        assert refused.returncode == 2
-        assert "refused our token" in refused.stderr
-        taken = subprocess.run(train, env=os.environ | good, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-        assert taken.returncode == 0, taken.stderr
-    finally:
-        head.terminate()
-        head.wait(30)
+class OwnCluster:
+    """Nodes started as a user would start them, each a process group that can be killed."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.address = f"127.0.0.1:{port}"
+        self.sessions = Path(tempfile.mkdtemp(prefix="er", dir="/tmp"))  # short, because sockets have their names from it
+        self.environment = os.environ | {"XDG_CONFIG_HOME": str(folder / "good"), "RAY_TMPDIR": str(self.sessions)}
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "esker", "cluster", *arguments, "--block"]
+        log = self.sessions / f"log{len(self.processes)}"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command, env=self.environment, start_new_session=True, stdout=file, stderr=subprocess.STDOUT
+            )
+        self.processes.append(process)
+        wait_for(lambda: "block forever" in log.read_text() or process.poll() is not None, within=120, every=0.2)
+        assert process.poll() is None, log.read_text()
+        return process
+
+    def train(self, folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "esker", "train", *arguments, "--engine", "ray", "--address", self.address]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, env=self.environment | environment, cwd=folder, **pipes)  # type: ignore[call-overload]
+
+    def close(self) -> None:
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.terminate()
+                process.wait(60)
+        shutil.rmtree(self.sessions, ignore_errors=True)
 
 
-def _listening(port: int) -> Callable[[], bool]:
-    import socket
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[OwnCluster]:
+    cluster = OwnCluster(tmp_path, 6497)
+    yield cluster
+    cluster.close()
 
-    def ask() -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
-    return ask
+def test_a_wrong_token_is_refused(own_cluster: OwnCluster, tmp_path: Path) -> None:
+    own_cluster.start("head", "--port", "6497", "--workers", "1")
+    bad = {"XDG_CONFIG_HOME": str(tmp_path / "bad")}
+    make = "from esker.cluster.token import ensure_token; ensure_token()"
+    subprocess.run([sys.executable, "-c", make], env=os.environ | bad, check=True)
+    refused = own_cluster.train(tmp_path, "CartPole-v1", "--generations", "1", **bad)
+    assert "refused our token" in refused.communicate(timeout=180)[1]
+    assert refused.returncode == 2
+    taken = own_cluster.train(tmp_path, "CartPole-v1", "--generations", "1")
+    said = taken.communicate(timeout=180)
+    assert taken.returncode == 0, said
+
+
+def test_a_head_that_keeps_its_state_is_killed_and_started_again(own_cluster: OwnCluster, tmp_path: Path) -> None:
+    head = ["head", "--port", "6497", "--workers", "0", "--persist", str(tmp_path / "gcs")]
+    first = own_cluster.start(*head)
+    own_cluster.start("join", own_cluster.address, "--workers", "1")
+    flags = ["--preset", "none", "--population", "20", "--hidden", "8", "--center-episodes", "2", "--slots", "4"]
+    flags += ["--noise", "counter", "--generations", "20", "--env-kwargs", '{"pause": 0.002}', "--run-dir", "headless"]
+    viewer = own_cluster.train(tmp_path, SLOW, *flags)
+    journal = tmp_path / "headless" / "journal.jsonl"
+    wait_for(lambda: journal.exists() and journal.read_text().count("\n") >= 2, within=120)
+    os.killpg(first.pid, signal.SIGKILL)
+    time.sleep(3)
+    for note in own_cluster.sessions.rglob("ray_current_cluster"):  # on one machine, Ray takes a node for the old head
+        note.unlink()
+    own_cluster.start(*head)
+    status = tmp_path / "headless" / "status"
+    wait_for(lambda: status.read_text().startswith("finished"), within=180, every=0.5)
+    viewer.kill()
+    assert bits(tmp_path / "headless") == undisturbed(tmp_path / "alone", SLOW, **OPTIONS | {"generations": 20})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helpers import SMALL, Training, bits, undisturbed, wait_for
+from cluster_helpers import SMALL, Training, bits, undisturbed
 
 import esker
 from esker.errors import RunError, UsageError
@@ -42,6 +42,8 @@ def test_an_exception_in_one_environment_is_the_users_and_the_run_is_resumable(t
     assert re.search(rf"generation 2, member [67], episode 0, seed {seed}: ValueError: the wheel came off", message)
     assert "esker resume" in message
     assert len(training.rows) == 2
+    config = training.path / "config.toml"
+    config.write_text('address = "127.0.0.1:1"\n' + config.read_text())  # a cluster that is no more does not hold it back
     esker.resume(training.path, env=lambda seed: esker_env(), workers=1, engine="local")
     assert len(esker.Run(training.path).history) == 4
 
@@ -60,12 +62,11 @@ def test_an_active_name_is_refused_and_stop_saves_and_resume_ends_with_the_same_
     training.reach(1)
     with pytest.raises(UsageError, match="'one' is active on this cluster"):
         esker.train(SLOW, engine="ray", run_dir=str(tmp_path / "elsewhere" / "one"), **SMALL)
-    assert [run.name for run in viewer.summaries()] == ["one"]
+    assert {run.name: run.status for run in viewer.summaries()}["one"] == "running"
     end = viewer.stop(training.coordinator, "one")
     assert end.kind == "interrupted"
     with pytest.raises(KeyboardInterrupt):
         training.finish()
-    wait_for(lambda: "one" not in viewer.active_names())
     assert 1 <= len(esker.Run(training.path).history) < 6
     esker.resume(training.path)
     assert bits(training.path) == undisturbed(tmp_path / "alone", SLOW, **options)

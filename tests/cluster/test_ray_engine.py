@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from cluster_helpers import during
+from cluster_helpers import during, wait_for
 
 from esker.assemble import build_task, describe
+from esker.cluster.shared_update import SharedNoise, ranges
 from esker.config import ESConfig
 from esker.engines.engine import InlineEngine
 from esker.engines.node import setup_for
@@ -19,6 +20,7 @@ from esker.engines.packing import pack, unpack
 from esker.engines.plan import Plan
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Demand, Roster
+from esker.noise import NoiseTable, TableNoise
 from esker.tasks.environments import Environment
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
@@ -26,9 +28,9 @@ from esker.tasks.task import Job, Result
 MEMBERS = 40
 
 
-def make_task(env: str = "CartPole-v1", slots: int = 4, **kwargs: Any) -> Episodes:
+def make_task(env: str = "CartPole-v1", slots: int = 4, hidden: int = 8, **kwargs: Any) -> Episodes:
     environment = Environment(env, kwargs=kwargs)
-    config = ESConfig(env=env, hidden=(8,), center_episodes=2, slots=slots, noise="counter")
+    config = ESConfig(env=env, hidden=(hidden,), center_episodes=2, slots=slots, noise="counter")
     return build_task(config, environment, describe(environment.make()))
 
 
@@ -100,3 +102,20 @@ def test_a_worker_and_then_a_node_engine_killed_in_mid_episode_change_no_bit(two
         assert evaluated(engine, task) == expected
         kill_engine.join()
     assert any("was lost" in text for text in said)
+
+
+def test_an_update_shared_out_over_nodes_has_the_bits_of_one_machine(two_nodes: Any) -> None:
+    seed, size, generation = 0, 200_000, 5
+    task = make_task(hidden=100)
+    table = NoiseTable.create(seed, size)
+    noise = task.noise(table)
+    assert isinstance(noise, TableNoise)
+    weights = np.random.default_rng(1).standard_normal(300)
+    engine = RayEngine(Roster(setup_for(task, (seed, size)), Demand()))
+    try:
+        wait_for(lambda: bool(evaluated(engine, task)) and len(engine.nodes) == 2)
+        shared = SharedNoise(noise, engine, worth=0).weighted_sum(generation, weights)
+    finally:
+        engine.close()
+    assert shared.tobytes() == noise.weighted_sum(generation, weights).tobytes()
+    assert ranges(1000, 3) == [(0, 320), (320, 640), (640, 1000)]

@@ -1,0 +1,71 @@
+"""The update shared out over the nodes: each adds up some coordinates of the weighted sum, from its own noise table.
+
+Every coordinate is summed in the same order wherever that happens, so the bits are those of a single machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.engines.ray import RayEngine
+from esker.noise import Row, TableNoise
+
+WORTH = 100_000_000  # products; fewer take one machine less time than the messages would
+ALIGN = 64  # ranges begin on multiples of this, so that vectorised loops have their remainder where the whole sum has it
+WITHIN = 30.0  # seconds for a node to answer, after which its part is computed here
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """A table's noise whose weighted sums are computed by a cluster's nodes."""
+
+    noise: TableNoise
+    engine: RayEngine
+    worth: int = WORTH
+
+    @property
+    def dimension(self) -> int:
+        """How many parameters a direction has."""
+        return self.noise.dimension
+
+    def direction(self, generation: int, number: int) -> Row:
+        """ε as a read-only row."""
+        return self.noise.direction(generation, number)
+
+    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+        """Σ weights[k]·εₖ: by all nodes where that is worth it; what a lost node owes is computed here."""
+        import ray
+
+        nodes = self.engine.nodes
+        if len(nodes) < 2 or np.count_nonzero(weights) * self.dimension < self.worth:
+            return self.noise.weighted_sum(generation, weights)
+        reference = ray.put(weights)
+        total = np.empty(self.dimension, dtype=np.float32)
+        calls: list[tuple[int, int, Any]] = [
+            (start, stop, node.actor.partial_sum.remote(self.engine.epoch, generation, [reference], start, stop))
+            for node, (start, stop) in zip(nodes, ranges(self.dimension, len(nodes)), strict=True)
+        ]
+        for start, stop, call in calls:
+            try:
+                total[start:stop] = ray.get(call, timeout=WITHIN)
+            except ray.exceptions.RayError:
+                total[start:stop] = self.noise.partial_sum(generation, weights, start, stop)
+        return total
+
+
+def ranges(dimension: int, parts: int) -> list[tuple[int, int]]:
+    """Even ranges of coordinates, on aligned bounds."""
+    bounds = [dimension * part // parts // ALIGN * ALIGN for part in range(parts)] + [dimension]
+    return list(itertools.pairwise(bounds))
+
+
+def share_update(state: Any, engine: RayEngine) -> None:
+    """Let a state's updates be computed by the engine's nodes, where its noise is in their tables."""
+    noise = state.strategy.noise
+    if isinstance(noise, TableNoise):
+        state.strategy.noise = SharedNoise(noise, engine)
