@@ -16,15 +16,31 @@ _HOMES = {
     "load": "esker.api",
     "evaluate": "esker.api",
     "Run": "esker.api",
+    "Evolution": "esker.evolution",
+    "EvolutionModule": "esker.evolution_module",
     "OpenAIES": "esker.strategies.openai_es",
     "UsageError": "esker.errors",
     "RunError": "esker.errors",
 }
-__all__ = ["OpenAIES", "Run", "RunError", "UsageError", "__version__", "evaluate", "load", "resume", "train"]
+__all__ = [
+    "Evolution",
+    "EvolutionModule",
+    "OpenAIES",
+    "Run",
+    "RunError",
+    "UsageError",
+    "__version__",
+    "evaluate",
+    "load",
+    "resume",
+    "train",
+]
 
 if TYPE_CHECKING:
     from esker.api import Run, evaluate, load, resume, train
     from esker.errors import RunError, UsageError
+    from esker.evolution import Evolution
+    from esker.evolution_module import EvolutionModule
     from esker.strategies.openai_es import OpenAIES
 
 

@@ -28,6 +28,11 @@ class Purpose(IntEnum):
     EVALUATION = 7
     FUNCTION = 8
     REFERENCE = 9
+    LEARNING = 70  # the gradient half: batches, smoothing, exploration, shares
+    CRITIC = 71
+    EXPLORATION = 72
+    WARM_UP = 73
+    SHARE = 74
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -35,6 +40,12 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def _mix_integer(x: int) -> int:
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) % UINT64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) % UINT64
+    return x ^ (x >> 31)
 
 
 def keys(seed: int, purpose: Purpose, *coordinates: ArrayLike) -> NDArray[np.uint64]:
@@ -47,8 +58,11 @@ def keys(seed: int, purpose: Purpose, *coordinates: ArrayLike) -> NDArray[np.uin
 
 
 def key(seed: int, purpose: Purpose, *coordinates: int) -> int:
-    """64 random bits for one address."""
-    return int(keys(seed, purpose, *coordinates)[0])
+    """64 random bits for one address: `keys` in plain integers, which for a single address is ten times as fast."""
+    state = _mix_integer((seed + _GOLDEN) % UINT64)
+    for coordinate in (int(purpose), *coordinates):
+        state = _mix_integer((state * 5 + _mix_integer((int(coordinate) + _GOLDEN) % UINT64)) % UINT64)
+    return state
 
 
 def episode_seed(seed: int, purpose: Purpose, *coordinates: int) -> int:

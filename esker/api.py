@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from esker import presets
+from esker import hybrids, presets
 from esker.address import Purpose
 from esker.algorithms.loop import Observer, Outcome, Returns, Row, catch_up, rewind
 from esker.algorithms.loop import train as train_loop
@@ -31,12 +31,13 @@ from esker.config import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
 from esker.configure import build, read_values, to_toml
 from esker.engines.engine import Engine
 from esker.engines.plan import Plan
-from esker.errors import RunError, UsageError, nearest
+from esker.errors import RunError, UsageError
 from esker.logs.backends import with_backends
 from esker.logs.console import observer_for
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
+from esker.requested import refuse_others, settle_request
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.folder import Checkpoint, RunFolder, default_path, is_checkpoint
@@ -93,7 +94,7 @@ class Run:
         return self.folder.path
 
     @property
-    def config(self) -> ESConfig:
+    def config(self) -> Any:
         """The resolved configuration."""
         return self.folder.config(ALGORITHMS)
 
@@ -131,18 +132,18 @@ class Callbacks:
 
 
 def configure(
-    env: EnvironmentLike,
+    env: EnvironmentLike | None,
     options: Mapping[str, Any],
     *,
-    algo: str = "es",
+    algo: str | None = None,
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
-) -> tuple[ESConfig, Environment, list[str]]:
+) -> tuple[Any, Environment, list[str]]:
     """The configuration of a request, its environment, and notices about what was chosen. Raises UsageError."""
-    if algo not in ALGORITHMS:
-        raise UsageError(f"unknown algorithm {algo!r}{nearest(algo, ALGORITHMS)}; expected one of {', '.join(ALGORITHMS)}")
     given = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
-    environment, notices = resolve(env) if isinstance(env, str) else (with_factory(env), [])
+    algo, env, given, notices = settle_request(algo, env, preset, given)
+    environment, said = resolve(env) if isinstance(env, str) else (with_factory(env), [])
+    notices += said
     chosen = _preset(preset, environment.name, algo)
     base = {} if chosen is None else chosen.options
     if chosen is not None:
@@ -152,6 +153,7 @@ def configure(
     asked = {**file, **options}
     if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
         raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
+    refuse_others(algo, asked)
     result = build(ALGORITHMS[algo], base, file, options, named)
     environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
@@ -164,9 +166,9 @@ def _preset(name: str | None, env: str, algo: str) -> presets.Preset | None:
 
 
 def train(
-    env: EnvironmentLike,
+    env: EnvironmentLike | None = None,
     *,
-    algo: str = "es",
+    algo: str | None = None,
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
     observer: Observer | None = None,
@@ -177,12 +179,16 @@ def train(
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
 
-    Options are those of `esker train --help`, with underscores. `on_generation` sees every row of the journal,
+    Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
+    says, else es. `on_generation` sees every row of the journal,
     `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
     run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or observer_for(Console(), resolved.quiet)
+    if not isinstance(resolved, ESConfig):
+        callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+        return _train_hybrid(resolved, environment, observer, notices, callbacks)
     notices += connect_engine(resolved)
     with tried(environment, resolved.step_timeout) as probe:
         about = describe(probe)
@@ -196,7 +202,7 @@ def train(
     state, table = build_state(resolved, task)
     if resolved.init_from is not None:
         notices.append(warm_start(state, resolved.init_from))
-    path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, algo, resolved.seed)
+    path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, resolved.algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
     folder.lock()
@@ -205,6 +211,22 @@ def train(
     if not callbacks and _has_coordinator(resolved):
         return _watch(folder, environment, observer, notices)
     return _follow(folder, state, state.task, table, observer, notices, callbacks)
+
+
+def _train_hybrid(
+    config: Any, environment: Environment, observer: Observer, notices: list[str], callbacks: Callbacks
+) -> Run:
+    """Train with gradients: no noise table, no vectoriser, generations committed as snapshots."""
+    with tried(environment, config.step_timeout) as probe:
+        about = describe(probe)
+        if not config.fresh_environments and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
+    state = hybrids.begin(config, environment, about)
+    path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
+    folder = RunFolder.create(path, replace(config, run_dir=None), about)
+    folder.lock()
+    folder.checkpoint(state.snapshot(), latest=True)
+    return _follow(folder, state, state.task, None, observer, notices, callbacks, hybrids.opener(folder, state))
 
 
 def resume(
@@ -228,15 +250,20 @@ def resume(
                 f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
             )
     folder.lock()
-    config = build(ESConfig, _known(folder.config(ALGORITHMS), changes), changes)
+    before = folder.config(ALGORITHMS)
+    config = build(type(before), _known(before, changes), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    notices = connect_engine(config)
+    notices = connect_engine(config) if isinstance(config, ESConfig) else []
     with tried(environment, config.step_timeout) as probe:
         notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
         folder.config_file.write_text(to_toml(config))
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not isinstance(config, ESConfig):
+        state = hybrids.begin(config, environment, folder.about())
+        notices += hybrids.catch_up(folder, state)
+        return _follow(folder, state, state.task, None, observer, notices, callbacks, hybrids.opener(folder, state))
     if not callbacks and _has_coordinator(config):
         return _watch(folder, environment, observer, notices)
     task = build_task(config, environment, folder.about())
@@ -251,7 +278,7 @@ def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in vars(config).items() if name not in left}
 
 
-def environment_of(config: ESConfig, factory: Callable[..., Env] | None = None) -> Environment:
+def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
     options = environment_options(config)
     if factory is not None:
@@ -269,10 +296,10 @@ def _follow(
     observer: Observer,
     notices: list[str],
     callbacks: Callbacks,
-    make_engine: Callable[[], Engine] | None = None,
+    make_engine: Callable[[], Any] | None = None,
 ) -> Run:
     """Run the loop and leave the folder in order, however it ends."""
-    config: ESConfig = state.config
+    config = state.config
     observer = with_backends(observer, config.log)
     wishes: list[str] = []
 
@@ -299,7 +326,8 @@ def _follow(
     try:
         opened = contextlib.closing(make_engine()) if make_engine else _engine(folder, task, table, config, observer)
         with _terminate_as_interrupt(), opened as engine:
-            outcome = train_loop(folder, state, engine, seen)
+            loop: Callable[..., Outcome] = train_loop if isinstance(config, ESConfig) else hybrids.train
+            outcome = loop(folder, state, engine, seen)
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
         status = "interrupted"
@@ -391,7 +419,7 @@ def _terminate_as_interrupt() -> Iterator[None]:
 class Trained:
     """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
 
-    config: ESConfig
+    config: Any
     about: dict[str, Any]
     snapshot: Snapshot
     notices: list[str]
@@ -417,6 +445,8 @@ def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
 
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
+    if not isinstance(folder.config(ALGORITHMS), ESConfig):
+        return hybrids.find_snapshot(folder, checkpoint)
     committed = sum(1 for _ in folder.facts())
     if not committed and not checkpoints.generations(folder.checkpoints):
         raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
@@ -485,7 +515,7 @@ def evaluate(
 
     plan = Plan(0, center=episodes, refuse=refuse)
     with open_engine(task, workers) as engine:
-        engine.evaluate(Job(0, snapshot.arrays["center"], config.sigma, normalizer), plan)
+        engine.evaluate(Job(0, snapshot.arrays["center"], 0.0, normalizer), plan)
     results = plan.of_center()
     return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
+from esker import assemble_hybrids
 from esker.address import Purpose, generator
 from esker.algorithms.es import EvolutionStrategy
 from esker.config import ESConfig
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from esker.engines.ray import RayEngine
 
 
-def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
+def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> Episodes:
     """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
+    if not isinstance(config, ESConfig):
+        return assemble_hybrids.acting_task(config, environment, about)
     actions = spaces.from_json(about["action_space"])
     head = head_for(actions, config.action_mode, config.bins)
     if config.action_noise and not isinstance(head, BoxHead):
@@ -65,8 +68,10 @@ def build_task(config: ESConfig, environment: Environment, about: dict[str, Any]
     )
 
 
-def environment_options(config: ESConfig) -> dict[str, Any]:
+def environment_options(config: Any) -> dict[str, Any]:
     """What a configuration says about how its environment is made."""
+    if not isinstance(config, ESConfig):
+        return assemble_hybrids.environment_options(config)
     small = config.network == "conv-lstm"
     atari = Atari(
         screen_size=config.screen_size or (42 if small else 84),

@@ -12,6 +12,7 @@ from esker import presets
 from esker.configure import read_values
 from esker.errors import UsageError
 from esker.policies.heads import head_for
+from esker.policies.observations import is_image
 from esker.tasks.atari import Atari
 from esker.tasks.environments import Env, reset_is_exact, resolve, silence
 
@@ -25,6 +26,7 @@ class EnvironmentReport:
     observation_space: str
     action_space: str
     observation_size: int
+    image: bool
     network_outputs: int
     exact_on_used_instance: bool
     exact_on_fresh_instance: bool
@@ -44,9 +46,10 @@ class EnvironmentReport:
             exact = "only on a fresh instance: add --fresh-environments for bit-identical runs"
         else:
             exact = "no: an episode does not repeat from its seed, so runs cannot be bit-identical"
+        seen = "an image, for --network nature-cnn or conv-lstm" if self.image else f"{self.observation_size} numbers"
         return [
             ("environment", "; ".join([self.environment, *self.notices])),
-            ("observations", f"{self.observation_space} → {self.observation_size} numbers"),
+            ("observations", f"{self.observation_space} → {seen}"),
             ("actions", f"{self.action_space} → {self.network_outputs} network outputs"),
             ("reset is exact", exact),
             ("speed", f"{self.steps_per_second:,.0f} steps/s in one process, random actions"),
@@ -77,6 +80,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         observation_space=_brief(unflattened.observation_space),
         action_space=_brief(env.action_space),
         observation_size=int(np.prod(env.observation_space.shape)),
+        image=is_image(env.observation_space),
         network_outputs=head.outputs,
         exact_on_used_instance=used,
         exact_on_fresh_instance=fresh,

@@ -17,6 +17,7 @@ from esker.policies.mlp import Activation, Initializer
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
 Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
+DEFAULT_TRAINING_STEPS = 1_000_000
 CLUSTER_OPTIONS = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")  # for --engine ray only
 
 
@@ -110,7 +111,7 @@ class PolicyOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrategyOptions:
+class UpdateOptions:
     """Strategy"""
 
     population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2)
@@ -130,6 +131,25 @@ class StrategyOptions:
     )
     antithetic: bool = option(True, "sample members in mirrored pairs")
     common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
+
+    def check_update(self) -> None:
+        """Refuse update options that exclude each other. Raises UsageError."""
+        if self.antithetic and self.population % 2:
+            raise UsageError(
+                f"population is {self.population}, and antithetic sampling needs an even number; "
+                f"use --population {self.population + 1} or --no-antithetic"
+            )
+        if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
+            raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        directions = self.population // 2 if self.antithetic else self.population
+        if self.top_directions is not None and self.top_directions > directions:
+            raise UsageError(f"top_directions is {self.top_directions}; a population of {self.population} has {directions}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrategyOptions(UpdateOptions):
+    """Strategy"""
+
     episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
     min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
     center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
@@ -149,6 +169,14 @@ class StopOptions:
     wall_time: float | None = option(None, "stop after so many seconds of training, summed over resumes", above=0)
     goal: float | None = option(None, "stop when the centre's mean return reaches this, patience times in a row")
     patience: int | None = option(None, "how many centre evaluations in a row must reach the goal", low=1)
+
+    def check_goal(self) -> None:
+        """Refuse half a goal. Raises UsageError."""
+        if (self.goal is None) != (self.patience is None):
+            given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
+            raise UsageError(
+                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,18 +237,8 @@ class ESConfig(
 
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""
-        if self.antithetic and self.population % 2:
-            raise UsageError(
-                f"population is {self.population}, and antithetic sampling needs an even number; "
-                f"use --population {self.population + 1} or --no-antithetic"
-            )
-        if (self.goal is None) != (self.patience is None):
-            given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
-            raise UsageError(
-                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
-            )
-        if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
-            raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        self.check_update()
+        self.check_goal()
         self._check_engine()
         if self.noise != "low-rank" and self.rank != 1:
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
@@ -245,9 +263,6 @@ class ESConfig(
             raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
 
     def _check_fitness(self) -> None:
-        directions = self.population // 2 if self.antithetic else self.population
-        if self.top_directions is not None and self.top_directions > directions:
-            raise UsageError(f"top_directions is {self.top_directions}; a population of {self.population} has {directions}")
         if self.reward_scale != 1.0 and self.shaping != "raw":
             raise UsageError(
                 f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
@@ -279,11 +294,47 @@ def _default(name: str) -> Any:
     return next(f.default for f in fields(PolicyOptions) if f.name == name)
 
 
-ALGORITHMS: dict[str, type[ESConfig]] = {"es": ESConfig}
+@dataclass(frozen=True, kw_only=True)
+class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
+    """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
+
+    algo: str = option("function", "algorithm")
+    population: int = option(50, "members per iteration", low=2)
+    sigma: float = option(0.1, "scale of the perturbations", above=0)
+    lr: float = option(0.001, "learning rate of the optimizer", above=0)
+    noise: Literal["table", "counter"] = option("table", "perturbations from a shared table, or drawn by counter")
+    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
+    evaluations_per_member: int = option(1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1)
+    center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1)
+    members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
+    workers: int = option(4, "workers that evaluate members; 0: inside this process", low=0)
+    executor: Literal["processes", "threads"] = option("processes", "what a worker is")
+    timeout: float | None = option(None, "seconds that one evaluation may take before its worker is replaced", above=0)
+    device: str | None = option(None, "where members are evaluated (default: where the model is)")
+    final: Literal["best", "last"] = option("best", "the parameters that the model ends with")
+    on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails stops the run, or ranks last")
+
+    def check(self) -> None:
+        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        self.check_update()
+        self.check_goal()
+        if self.shaping in ("sign", "centered_sign_rank"):
+            raise UsageError(f"shaping {self.shaping!r} counts the rewards of steps, and a function has none")
+        if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
+            raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
+
+
+ALGORITHMS: dict[str, type[Any]] = {"es": ESConfig}
 # What `esker resume` may change: where and how long a run goes on, never what it computes.
 RESUMABLE = frozenset(
     {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact"}
+    | {"training_steps", "actors"}  # of the hybrids
+)
+
+EVOLUTION_RESUMABLE = frozenset(
+    {f.name for f in fields(StopOptions)}
+    | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}
 )
 
 
@@ -293,3 +344,6 @@ def section_of(config: type[Any], name: str) -> str:
         if name in getattr(base, "__annotations__", {}):
             return (base.__doc__ or "").strip()
     return "What to train"
+
+
+import esker.config_hybrids  # noqa: E402, F401 - extends the groups above, and adds itself to ALGORITHMS

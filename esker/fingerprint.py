@@ -10,12 +10,12 @@ from esker.address import Purpose, generator
 from esker.tasks.environments import Env
 
 
-def fingerprint(env: Env) -> str:
-    """A hash of a batched product, the functions that policies use, drawn normals and a few environment steps."""
+def fingerprint(env: Env | None) -> str:
+    """A hash of a batched product, the functions that policies use, drawn normals and, of an environment, a few steps."""
     rng = generator(0, Purpose.TABLE, 0)
     rows = rng.standard_normal((8, 64, 64), dtype=np.float32)
     product = np.matmul(rows, rng.standard_normal((8, 64, 1), dtype=np.float32))
-    parts = [rows, product, np.tanh(product), np.exp(-np.abs(product)), *_few_steps(env)]
+    parts = [rows, product, np.tanh(product), np.exp(-np.abs(product)), *(_few_steps(env) if env is not None else [])]
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()[:16]
 
 

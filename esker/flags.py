@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, Literal, NoReturn, Union
 
@@ -48,6 +48,33 @@ def add_options(parser: argparse.ArgumentParser, config: type[Any], only: Iterab
         if section not in groups:
             groups[section] = parser.add_argument_group(section.lower())
         _add(groups[section], option, hints[option.name])
+
+
+def add_all_options(
+    parser: argparse.ArgumentParser, configs: Mapping[str, type[Any]], only: Iterable[str] | None = None
+) -> None:
+    """The flags of every algorithm, each once; those that only some have are listed under these."""
+    first, *others = configs.values()
+    add_options(parser, first, only)
+    known = {option.name for option in fields(first)}
+    wanted = None if only is None else set(only)
+    groups: dict[str, Any] = {}
+    for config in others:
+        hints = typing.get_type_hints(config)
+        for option in sorted(fields(config), key=lambda f: _order(config, f.name)):
+            if option.name in known or (wanted is not None and option.name not in wanted):
+                continue
+            known.add(option.name)
+            having = [name for name, other in configs.items() if option.name in {f.name for f in fields(other)}]
+            heading = "options of " + ", ".join(having)
+            if heading not in groups:
+                groups[heading] = parser.add_argument_group(heading)
+            _add(groups[heading], option, hints[option.name])
+
+
+def given_any(namespace: argparse.Namespace, configs: Mapping[str, type[Any]]) -> dict[str, Any]:
+    """The options that were given as flags, whichever algorithm they belong to."""
+    return {name: value for config in configs.values() for name, value in given(namespace, config).items()}
 
 
 def given(namespace: argparse.Namespace, config: type[Any]) -> dict[str, Any]:

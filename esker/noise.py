@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.address import Purpose, generator, keys
+from esker.address import Purpose, generator, key, keys
 
 Row = NDArray[np.float32]
 NoiseKind = Literal["table", "counter", "low-rank"]
@@ -45,6 +45,13 @@ def perturb(noise: Noise, center: Row, scale: float, generation: int, number: in
     """out ← center + scale·ε."""
     np.multiply(noise.direction(generation, number), np.float32(scale), out=out)
     out += center
+
+
+def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Row:
+    """Several directions as new rows, (n, d), with the bits of `direction`."""
+    if isinstance(noise, TableNoise):
+        return noise.directions(generation, numbers)
+    return np.stack([noise.direction(generation, int(number)) for number in numbers])
 
 
 class NoiseTable:
@@ -102,15 +109,23 @@ class TableNoise:
                 "enlarge it (table_size) or use counter noise"
             )
 
+    @property
+    def _places(self) -> int:
+        return (self.table.size - self.dimension) // ALIGN + 1
+
     def _offsets(self, generation: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        places = (self.table.size - self.dimension) // ALIGN + 1
-        chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(places)
+        chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(self._places)
         return chosen.astype(np.int64) * ALIGN
 
     def direction(self, generation: int, number: int) -> Row:
         """ε as a view of the table."""
-        offset = int(self._offsets(generation, np.array([number]))[0])
+        offset = key(self.seed, Purpose.PERTURBATION, generation, number) % self._places * ALIGN
         return self.table.values[offset : offset + self.dimension]
+
+    def directions(self, generation: int, numbers: NDArray[np.int64]) -> Row:
+        """Several slices, copied out of the table in one pass."""
+        windows = np.lib.stride_tricks.sliding_window_view(self.table.values, self.dimension)
+        return windows[self._offsets(generation, numbers)]
 
     def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
         """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from esker.address import Purpose, episode_seed
@@ -17,7 +18,7 @@ from esker.logs.video import Frame, VideoWriter, caption, write_gif
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.tasks.display import prepare_offscreen, require_display
-from esker.tasks.environments import Env, silence
+from esker.tasks.environments import Env, Environment, silence
 
 DEFAULT_FPS = 30.0
 
@@ -85,7 +86,7 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
     trained = open_trained(path, checkpoint)
     prepare_offscreen(trained.config.env)
     with silence():
-        env = open_environment(trained, "rgb_array")
+        env = open_environment(trained, "rgb_array", options.size)
     folder, name = _target(path, output)
     folder.mkdir(parents=True, exist_ok=True)
     fps = options.fps or float(env.metadata.get("render_fps") or DEFAULT_FPS)
@@ -94,6 +95,10 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
     try:
         with VideoWriter(building, fps, options.size) as video:
             for episode in range(options.episodes):
+                if episode and trained.config.fresh_environments:  # where reset alone would not repeat eval's episode
+                    env.close()
+                    with silence():
+                        env = open_environment(trained, "rgb_array", options.size)
                 episodes.append(Episode(episode))
                 for frame in play(env, trained, episodes[-1], options):
                     video.add(_with_caption(frame, trained, episodes[-1]) if options.caption else frame)
@@ -111,7 +116,8 @@ def watch(path: Path, checkpoint: str, options: Options) -> Recording:
     options.check()
     require_display()
     trained = open_trained(path, checkpoint)
-    env = open_environment(trained, "human")
+    with silence():
+        env = open_environment(trained, "human")
     episodes = [Episode(number) for number in range(options.episodes)]
     frames = 0
     try:
@@ -123,11 +129,12 @@ def watch(path: Path, checkpoint: str, options: Options) -> Recording:
     return Recording(trained.snapshot.generation, returns, lengths, frames, [], trained.notices)
 
 
-def open_environment(trained: Trained, mode: str) -> Env:
+def open_environment(trained: Trained, mode: str, size: tuple[int, int | None] | None = None) -> Env:
     """The run's environment in a render mode. One that cannot render raises UsageError."""
     environment = environment_of(trained.config)
+    view = camera(environment, size) if mode == "rgb_array" else {}
     try:
-        env = environment.make(render_mode=mode)
+        env = environment.make(render_mode=mode, **view)
     except UsageError as error:
         if "render_mode" not in str(error):
             raise
@@ -138,6 +145,23 @@ def open_environment(trained: Trained, mode: str) -> Env:
         able = ", ".join(modes) or "none"
         raise UsageError(f"environment {environment.name!r} cannot render as {mode}; its render modes: {able}")
     return env
+
+
+def camera(environment: Environment, size: tuple[int, int | None] | None) -> dict[str, Any]:
+    """How Gymnasium's MuJoCo environments are to be drawn: at the size asked for, by the camera that follows the body.
+
+    Gymnasium's own choice is a camera that stays behind, which a runner leaves within a second.
+    """
+    spec = gym.registry.get(environment.name)
+    if spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
+        return {}
+    given = environment.kwargs
+    view: dict[str, Any] = (
+        {} if {"camera_id", "camera_name", "default_camera_config"} & set(given) else {"camera_name": "track"}
+    )
+    if size is not None and not {"width", "height"} & set(given):
+        view |= {"width": size[0], "height": size[1] or size[0]}
+    return view
 
 
 def play(env: Env, trained: Trained, episode: Episode, options: Options, *, draw: bool = True) -> Iterator[Frame]:

@@ -11,6 +11,7 @@ import esker
 
 QUICK: dict[str, Any] = {
     "preset": None,
+    "quiet": True,
     "workers": 0,
     "population": 8,
     "center_episodes": 2,

@@ -1,6 +1,8 @@
 """Atari: what is seen, when episodes begin and end, and that they repeat from their seed."""
 
 import json
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -117,6 +119,25 @@ def test_pixels_train_to_the_same_bits_in_any_number_of_slots(tmp_path):
 def test_the_memory_of_a_game_is_a_vector_for_an_mlp(tmp_path):
     run = esker.train("ALE/Pong-v5", **TINY, generations=1, env_kwargs={"obs_type": "ram"}, run_dir=str(tmp_path / "a"))
     assert run.policy().network.inputs == 128
+
+
+@pytest.mark.parametrize(
+    ("missing", "request_", "message"),
+    [
+        ("ale_py", "'ALE/Pong-v5'", "environment 'ALE/Pong-v5' needs ale-py; pip install 'esker[atari]'"),
+        ("cv2", "'ALE/Pong-v5', network='conv-lstm'", "environment 'ALE/Pong-v5' needs OpenCV; pip install 'esker[atari]'"),
+        ("envpool", "'CartPole-v1', vectorizer='envpool'", "needs EnvPool; pip install 'esker[envpool]'"),
+    ],
+)
+def test_a_missing_extra_is_named_with_its_remedy(missing, request_, message):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import esker\n"
+        f"try: esker.train({request_}, preset=None, generations=1)\n"
+        "except esker.UsageError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1].endswith(message)
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,9 @@ def test_videos_and_pages_are_attached_to_the_same_wandb_run(tmp_path: Path, cap
     video = tmp_path / "best.mp4"
     video.write_bytes(b"not decoded here")
     time.sleep(1.0)
-    assert main(["upload", str(run.path), str(run.path / "report.html"), str(video)]) == 0
+    notes = tmp_path / "notes.txt"
+    notes.write_text("kept as it is")
+    assert main(["upload", str(run.path), str(run.path / "report.html"), str(video), str(notes)]) == 0
     first, second = offline_logs(run.path)
     assert run_record(first).run_id == run_record(second).run_id
     (media,) = history(second)
@@ -175,7 +177,10 @@ def test_videos_and_pages_are_attached_to_the_same_wandb_run(tmp_path: Path, cap
     assert media["_step"] > run.history[-1]["env_steps"]
     copies = [path for path in second.parent.rglob("*") if path.suffix in (".mp4", ".html")]
     assert sorted(path.suffix for path in copies) == [".html", ".mp4"]
-    assert "2 files attached" in capsys.readouterr().out
+    kept = second.parent / "files" / "notes.txt"
+    assert kept.read_text() == "kept as it is"
+    assert not kept.is_symlink()
+    assert "3 files attached" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def episodes_of(env, vectorizer, center, episodes, slots=8, **options):
     task = build_task(config, environment, describe(probe))
     plan = Plan(0, center=episodes)
     engine = InlineEngine(task, None)
-    engine.evaluate(Job(0, center.astype(np.float32), 0.1), plan)
+    engine.evaluate(Job(0, center.astype(np.float32)[: task.network.dimension], 0.1), plan)
     engine.close()
     results = plan.of_center()
     assert [r.error for r in results] == [None] * episodes
@@ -68,6 +68,16 @@ def test_halfcheetah_pays_a_fixed_policy_the_same():
     assert (both[0][1] == 100).all()
     assert (both[1][1] == 100).all()
     assert agree(both[0][0], both[1][0]), (both[0][0].mean(), both[1][0].mean())
+
+
+def test_pong_is_lost_by_doing_nothing_in_both():
+    pytest.importorskip("ale_py")
+    options = {"network": "conv-lstm", "channels": 2, "lstm_size": 2}
+    size = 1_000_000  # more zeros than the network has parameters: every output is 0 and action 0 is to do nothing
+    for vectorizer in ("gymnasium", "envpool"):
+        totals, lengths = episodes_of("ALE/Pong-v5", vectorizer, np.zeros(size), 2, slots=2, **options)
+        assert (totals == -21).all()
+        assert (abs(lengths - 760) < 40).all(), lengths
 
 
 def test_the_episode_cap_holds_and_slots_do_not_leak_into_each_other():

@@ -252,6 +252,19 @@ def test_mujoco_draws_without_a_display(tmp_path: Path, monkeypatch: pytest.Monk
     assert pictures[0].std() > 10  # something is in the picture
 
 
+def test_mujoco_runner_is_followed_and_drawn_at_the_size_asked_for() -> None:
+    pytest.importorskip("mujoco")
+    from esker.api import open_trained
+    from esker.render import open_environment
+
+    trained = open_trained(small_run("HalfCheetah-v5", generations=1, max_episode_steps=5))
+    env = open_environment(trained, "rgb_array", (96, None))
+    inner: Any = env.unwrapped
+    assert inner.model.cam(inner.mujoco_renderer.camera_id).name == "track"
+    assert (inner.width, inner.height) == (96, 96)
+    env.close()
+
+
 def test_mujoco_that_cannot_draw_says_what_to_install(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ def started(path: Path) -> subprocess.Popen[bytes]:
     flags = ["--population", "6", "--hidden", "8", "--workers", "0", "--table-size", "10000", "--generations", "1000000"]
     command = [sys.executable, "-m", "esker.cli", "train", "CartPole-v1", "--preset", "none", "--quiet", *flags]
     process = subprocess.Popen([*command, "--run-dir", str(path)], env=os.environ | {"PYTHONPATH": os.getcwd()})
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (path / "journal.jsonl").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)

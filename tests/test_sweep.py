@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
 import pytest
+from wandb_records import run_record
 
 import esker
 from esker.cli import main
@@ -38,7 +40,7 @@ def outcomes(folder: Path) -> list[Any]:
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "esker.cli", "sweep", "CartPole-v1", "--sweep-dir", str(folder), "--name", "s"]
     environment = os.environ | {"PYTHONPATH": REPOSITORY}
-    return subprocess.Popen([*command, *TINY, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([*command, *TINY, *arguments], env=environment, stdout=PIPE, stderr=PIPE, text=True)
 
 
 def test_a_sweep_finds_better_options_than_a_bad_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,16 +84,22 @@ def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
         assert run.config.population == 6
 
 
-def test_a_killed_sweep_goes_on_to_the_very_results_of_one_that_was_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_a_stopped_sweep_goes_on_to_the_very_results_of_one_that_was_not(
+    tmp_path: Path, how: signal.Signals, status: int
+) -> None:
     arguments = ["--trials", "3", "--generations", "12", "--space", "lr=0.001..0.1:log", "--pruner", "asha", "--quiet"]
     process = start(tmp_path / "killed", *arguments)
     journal = tmp_path / "killed" / "s" / "trials" / "0000" / "journal.jsonl"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not journal.exists() or journal.read_text().count("\n") < 4:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait(30)
+    process.send_signal(how)
+    _, error = process.communicate(timeout=300)
+    assert process.returncode == status
+    if how == signal.SIGINT:
+        assert "interrupted; continue with: esker sweep CartPole-v1 --name s" in error
     assert sweep(tmp_path / "killed", *arguments) == 0
     assert sweep(tmp_path / "whole", *arguments) == 0
     assert outcomes(tmp_path / "killed") == outcomes(tmp_path / "whole")
@@ -102,12 +110,25 @@ def test_processes_that_join_by_name_share_the_trials(tmp_path: Path, storage: s
     arguments = ["--trials", "5", "--generations", "4", "--space", "sigma=0.01..0.1", "--pruner", "none"]
     arguments += ["--storage", storage]
     first, second = start(tmp_path, *arguments), start(tmp_path, *arguments)
-    outputs = [process.communicate(timeout=120)[0] for process in (first, second)]
+    outputs = [process.communicate(timeout=300)[0] for process in (first, second)]
     assert first.returncode == second.returncode == 0
     told = [line.split()[1] for output in outputs for line in output.splitlines() if line.startswith("trial ")]
     assert sorted(told) == ["0", "1", "2", "3", "4"]  # each trial was run once, by one of them
     assert [trial["state"] for trial in summary(tmp_path)["trials"]] == ["complete"] * 5
     assert len({trial["params"]["sigma"] for trial in summary(tmp_path)["trials"]}) == 5
+
+
+def test_trials_are_logged_to_wandb_as_one_group(tmp_path: Path) -> None:
+    space = ["--space", "lr=0.01,0.02", "--generations", "1", "--pruner", "none", "--quiet"]
+    assert sweep(tmp_path, "--trials", "2", *space, "--log", "wandb", "--wandb-mode", "offline") == 0
+    import wandb
+
+    wandb.teardown()  # its service has written everything when it has gone
+    logs = (tmp_path / "s").glob("trials/*/wandb/offline-run-*/run-*.wandb")
+    assert sorted((run_record(log).run_group, run_record(log).display_name) for log in logs) == [
+        ("s", "s-0000"),
+        ("s", "s-0001"),
+    ]
 
 
 def test_a_grid_tries_every_point_once_and_ends(tmp_path: Path) -> None:
@@ -149,7 +170,7 @@ def test_trials_that_fail_are_told_and_end_the_sweep_when_nothing_else_happens(
         (["--trials", "0"], "trials is 0"),
         (["--min-budget", "600"], "min_budget is 600; expected 1 to 500 generations"),
         (["--reduction", "1"], "reduction is 1; expected at least 2"),
-        (["--run-dir", "x"], "run_dir is not for sweeps"),
+        (["--run-dir", "x"], "unknown argument '--run-dir'"),
         (["--algo", "ess"], "unknown algorithm 'ess'"),
     ],
 )

@@ -51,7 +51,8 @@ def test_parameters_become_options() -> None:
 
 
 def test_the_default_space_leaves_out_what_is_fixed() -> None:
-    space = default_space(ESConfig, taken={"lr"})
+    space = default_space(ESConfig(), taken={"lr"})
+    assert "hidden" not in default_space(ESConfig(network="linear"), taken={})
     assert set(space) == {"sigma", "weight_decay", "antithetic", "shaping", "hidden", "population"}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.config import ESConfig
+from esker.config import ESConfig, UpdateOptions
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.noise import NoiseTable
@@ -67,6 +67,11 @@ class EvolutionStrategy:
     def generation(self) -> int:
         """The generation that is to be evaluated next."""
         return self.strategy.generation
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the start follows from the configuration; a warm start and observed reference frames do not."""
+        return self.config.init_from is None and not getattr(self.task.network, "normalized", False)
 
     def job(self) -> Job:
         """What workers must know of this generation; the observation statistics are frozen in it."""
@@ -140,9 +145,9 @@ class EvolutionStrategy:
             progress.best_return, progress.best_generation = center_return, int(facts.generation[0])
         reached = config.goal is not None and center_return >= config.goal
         progress.goal_streak = progress.goal_streak + 1 if reached else 0
-        row = self._row(facts, update)
+        row = self.row(progress, facts, update)
         if config.sigma_adaptation is not None:
-            self.strategy.sigma = _next_sigma(config, self.strategy.sigma, facts)
+            self.strategy.sigma = next_sigma(config, self.strategy.sigma, facts)
         progress.episode_cap = _next_cap(config, progress.episode_cap, facts.lengths)
         return row
 
@@ -153,8 +158,9 @@ class EvolutionStrategy:
         if statistics is not None:
             self.statistics = statistics
 
-    def _row(self, facts: Facts, update: Update) -> dict[str, Any]:
-        progress = self.progress
+    @staticmethod
+    def row(progress: Progress, facts: Facts, update: Update) -> dict[str, Any]:
+        """A generation as the journal has it."""
         returns = facts.returns[np.isfinite(facts.returns)]
         center_return = float(facts.center_returns.mean())
         seconds = float(facts.seconds[0])
@@ -224,7 +230,7 @@ class EvolutionStrategy:
         self.progress = Progress(**values)
 
 
-def _next_sigma(config: ESConfig, sigma: float, facts: Facts) -> float:
+def next_sigma(config: UpdateOptions, sigma: float, facts: Facts) -> float:
     """σ·exp(rate·(share - ¼)), share of members that beat the centre (ties count half), within a factor 10 of the start.
 
     On a slope or a plateau half of them do and sigma grows; near an optimum few do and it shrinks.

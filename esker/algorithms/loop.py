@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.algorithms.es import EvolutionStrategy
-from esker.config import DEFAULT_GENERATIONS, ESConfig
-from esker.engines.engine import Engine
+from esker.algorithms.es import Progress
+from esker.config import DEFAULT_GENERATIONS, DEFAULT_TRAINING_STEPS
 from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
@@ -25,10 +24,44 @@ Returns = NDArray[np.float64]
 class Observer(Protocol):
     """Sees a run go by."""
 
-    def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None: ...
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None: ...
     def generation(self, row: Row, returns: Returns | None = None) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, reason: str) -> None: ...
+
+
+class State(Protocol):
+    """What an algorithm is to its loop: a state that facts alone move."""
+
+    config: Any
+    progress: Progress
+
+    @property
+    def generation(self) -> int: ...
+    @property
+    def drawn(self) -> bool: ...
+    def job(self) -> Any: ...
+    def plan(self) -> Any: ...
+    def facts(self, plan: Any, seconds: float) -> Facts: ...
+    def improves(self, facts: Facts) -> bool: ...
+    def advance(self, facts: Facts) -> Row: ...
+    def snapshot(self) -> Snapshot: ...
+    def restore(self, snapshot: Snapshot) -> None: ...
+
+
+class Record(Protocol):
+    """Where a run is committed: a run folder, or nowhere."""
+
+    def commit(self, facts: Facts) -> None: ...
+    def write_row(self, row: Row) -> None: ...
+    def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
+    def prune(self, keep: int | None) -> None: ...
+
+
+class Evaluates(Protocol):
+    """An engine, as its state's jobs and plans need it."""
+
+    def evaluate(self, job: Any, plan: Any) -> None: ...
 
 
 class Seen(Protocol):
@@ -45,7 +78,7 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: Seen) -> Outcome:
+def train(folder: Record, state: State, engine: Evaluates, seen: Seen) -> Outcome:
     """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
     config, mark = state.config, time.monotonic()
     while (outcome := stop_reason(config, state)) is None:
@@ -63,7 +96,7 @@ def train(folder: RunFolder, state: EvolutionStrategy, engine: Engine, seen: See
     return outcome
 
 
-def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: bool = True) -> Row:
+def apply(folder: Record, state: State, facts: Facts, write_row: bool = True) -> Row:
     """Let a committed generation move the state, and record what follows from it."""
     if state.improves(facts):
         folder.checkpoint(state.snapshot(), best=True)
@@ -73,7 +106,7 @@ def apply(folder: RunFolder, state: EvolutionStrategy, facts: Facts, write_row: 
     return row
 
 
-def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
+def catch_up(folder: RunFolder, state: State) -> list[str]:
     """Bring a state to the last committed generation: newest intact snapshot, then replayed facts. Nothing is simulated.
 
     Rows that the journal lacks and the best snapshot are written on the way. Answers what had to be mended.
@@ -87,7 +120,7 @@ def catch_up(folder: RunFolder, state: EvolutionStrategy) -> list[str]:
     return said + damaged
 
 
-def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list[str]:
+def rewind(folder: RunFolder, state: State, generation: int) -> list[str]:
     """Bring a state to any generation that was ever committed, without writing anything."""
     snapshot, damaged = folder.newest(generation)
     _begin(folder, state, snapshot)
@@ -98,15 +131,15 @@ def rewind(folder: RunFolder, state: EvolutionStrategy, generation: int) -> list
     return damaged
 
 
-def _begin(folder: RunFolder, state: EvolutionStrategy, snapshot: Snapshot | None) -> None:
+def _begin(folder: RunFolder, state: State, snapshot: Snapshot | None) -> None:
     """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
     if snapshot is not None:
         state.restore(snapshot)
-    elif state.config.init_from is not None or getattr(state.task.network, "normalized", False):
+    elif not state.drawn:
         raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
-def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
+def stop_reason(config: Any, state: Any) -> Outcome | None:
     """Why a run is done, if it is."""
     progress = state.progress
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
@@ -115,22 +148,36 @@ def stop_reason(config: ESConfig, state: EvolutionStrategy) -> Outcome | None:
         return Outcome(f"{state.generation:,} generations done")
     if progress.env_steps >= (config.steps or math.inf):
         return Outcome(f"{progress.env_steps:,} environment steps done")
+    if (limit := training_limit(config)) is not None and progress.training_steps >= limit:
+        return Outcome(f"{progress.training_steps:,} training steps done")
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
 
 
-def generation_limit(config: ESConfig) -> int | None:
-    """The limit of generations; the default one where neither generations, steps nor time are limited."""
-    if config.generations is None and config.steps is None and config.wall_time is None:
-        return DEFAULT_GENERATIONS
-    return config.generations
+def generation_limit(config: Any) -> int | None:
+    """The limit of generations; the default one where nothing is limited."""
+    default = None if hasattr(config, "training_steps") else DEFAULT_GENERATIONS  # a hybrid's default is there
+    return config.generations if _limited(config) else default
 
 
-def stop_text(config: ESConfig) -> str:
+def training_limit(config: Any) -> int | None:
+    """The limit of a hybrid's training steps; the default one where nothing is limited."""
+    if not hasattr(config, "training_steps"):
+        return None
+    return config.training_steps if _limited(config) else DEFAULT_TRAINING_STEPS
+
+
+def _limited(config: Any) -> bool:
+    limits = (config.generations, config.steps, config.wall_time, getattr(config, "training_steps", None))
+    return any(limit is not None for limit in limits)
+
+
+def stop_text(config: Any) -> str:
     """The stop conditions in words."""
-    limit = generation_limit(config)
-    parts = [f"{limit:,} generations" if limit else "", f"{config.steps:,} steps" if config.steps else ""]
+    limit, training = generation_limit(config), training_limit(config)
+    parts = [f"{limit:,} generations" if limit else "", f"{training:,} training steps" if training else ""]
+    parts += [f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
     if config.goal is not None:
         parts.append(f"centre return ≥ {config.goal:g}, {config.patience} times in a row")

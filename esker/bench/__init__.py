@@ -26,10 +26,16 @@ class Measurement:
 
 def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
     """The benchmarks by name; each takes `quick`."""
-    from esker.bench import memory, rollout, update
+    from esker.bench import memory, networks, rollout, update, vectorizers
 
     rollouts = {f"rollout/{case.env}": case.measure for case in rollout.CASES}
-    return {**rollouts, "useful-steps": rollout.useful_steps, "update": update.measure, "memory": memory.measure}
+    worlds = {
+        "forward": networks.forward,
+        "normalizing": networks.normalizing,
+        "recurrence": networks.recurrence,
+        "envpool": vectorizers.measure,
+    }
+    return {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure, "memory": memory.measure}
 
 
 def run_benchmarks(*, only: str | None, quick: bool, as_json: bool, console: Console) -> int:

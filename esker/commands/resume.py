@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console, next_commands
-from esker.config import RESUMABLE, ESConfig
-from esker.flags import Parser, add_options, given
+from esker.config import ALGORITHMS, RESUMABLE
+from esker.flags import Parser, add_all_options, given_any
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -14,7 +14,7 @@ def add(commands: Commands[Parser]) -> None:
     description = "Continue a run: bit-identical to never having stopped. Stop conditions and engine options may be changed."
     parser = command(commands, "resume", run, "continue a run, bit-identical to never having stopped", description)
     parser.add_argument("run", metavar="RUN_DIR")
-    add_options(parser, ESConfig, only=RESUMABLE)
+    add_all_options(parser, ALGORITHMS, only=RESUMABLE)
 
 
 def run(namespace: Namespace) -> int:
@@ -22,7 +22,7 @@ def run(namespace: Namespace) -> int:
     from esker import api
     from esker.logs.console import observer_for
 
-    changes = given(namespace, ESConfig)
+    changes = given_any(namespace, ALGORITHMS)
     quiet = bool(changes.get("quiet"))
     run = api.resume(namespace.run, observer=observer_for(console(), quiet), **changes)
     if not quiet:

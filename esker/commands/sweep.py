@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import fields
 
 from esker.commands.base import Commands, command, console
 from esker.config import ALGORITHMS, ESConfig
 from esker.flags import Parser, add_options, given
 
+OF_ONE_RUN = frozenset({"run_dir", "wandb_id"})  # each trial has its own
 HELP = """\
 Search for good options: many ordinary runs whose options Optuna chooses, stopped early where they lag behind. Examples:
 
@@ -47,7 +49,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("--algo", metavar="{" + ",".join(ALGORITHMS) + "}", help="algorithm (default: es)")
     parser.add_argument("--preset", metavar="NAME", help="options to begin from (default: auto; none: no preset)")
     parser.add_argument("--config", metavar="FILE|JSON", help="options for all trials")
-    add_options(parser, ESConfig)
+    add_options(parser, ESConfig, only={option.name for option in fields(ESConfig)} - OF_ONE_RUN)
 
 
 def run(namespace: Namespace) -> int:

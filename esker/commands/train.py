@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from esker.commands.base import Commands, command, console, next_commands
-from esker.config import ALGORITHMS, ESConfig
+from esker.config import ALGORITHMS
 from esker.errors import UsageError
-from esker.flags import Parser, add_options, given
+from esker.flags import Parser, add_all_options, given_any
 
 HELP = """\
 Train a policy. Examples:
@@ -20,6 +20,7 @@ Train a policy. Examples:
   esker train my_package.envs:make_env --hidden 32,32 --env-kwargs '{"wind": 2}'
   esker train Humanoid-v5 --config '{"episodes_per_batch": 1000, "noise_stdev": 0.02}'
   esker train LunarLander-v3 --seeds 0..4
+  esker train HalfCheetah-v5 --algo aes-rl --actors 5
 
 Precedence of options: defaults < preset < --config < flags."""
 
@@ -27,8 +28,9 @@ Precedence of options: defaults < preset < --config < flags."""
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "train", run, "train a policy", HELP)
-    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
-    parser.add_argument("--algo", default="es", metavar="{" + ",".join(ALGORITHMS) + "}", help="algorithm (default: es)")
+    parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")
+    names = "{" + ",".join(ALGORITHMS) + "}"
+    parser.add_argument("--algo", metavar=names, help="algorithm (default: the preset's or the configuration's, else es)")
     parser.add_argument(
         "--preset",
         default="auto",
@@ -36,10 +38,10 @@ def add(commands: Commands[Parser]) -> None:
         help="options found to work; see `esker presets` (default: auto; none: no preset)",
     )
     parser.add_argument(
-        "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's keys are understood"
+        "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's and AES-RL's keys are understood"
     )
     parser.add_argument("--seeds", metavar="A..B", help="train each of these seeds in turn, as 0..4 or 1,2,5")
-    add_options(parser, ESConfig)
+    add_all_options(parser, ALGORITHMS)
 
 
 def run(namespace: Namespace) -> int:
@@ -47,7 +49,7 @@ def run(namespace: Namespace) -> int:
     from esker import api
     from esker.logs.console import observer_for
 
-    options = given(namespace, ESConfig)
+    options = given_any(namespace, ALGORITHMS)
     seeds = _seeds(namespace.seeds) if namespace.seeds else [None]
     if namespace.seeds and "seed" in options:
         raise UsageError("--seed and --seeds exclude each other; give one of them")

@@ -100,7 +100,8 @@ class LocalEngine:
             self._pump(plan)
         # Episodes of one length finish together when shared out at once; others need items in reserve to even out.
         lengths = {result.length for result in plan.results.values()}
-        self._share = 1.0 if len(lengths) == 1 else 0.5
+        # A function's length is always 1 and tells nothing of how long it takes.
+        self._share = 1.0 if len(lengths) == 1 and lengths != {1} else 0.5
 
     def wake(self) -> None:
         """From another thread: the plan has changed, look at it."""

@@ -57,7 +57,7 @@ class Plain:
             f"generation {row['generation']}  steps {row['env_steps']:,} ({rate(row)})  "
             f"return mean {number(row['return_mean'])} max {number(row['return_max'])}  "
             f"centre {number(row['center_return'])} rank {row['center_rank']} of {row['members'] + 1}  "
-            f"length {row['episode_length_mean']:.0f}  sigma {row['sigma']:.3g}  |g| {row['gradient_norm']:.3g}{eta}"
+            f"length {number(row['episode_length_mean'])}  {details(row)}{eta}"
         )
 
     def note(self, text: str) -> None:
@@ -115,10 +115,10 @@ class Display:
             ("return mean", f"{number(row['return_mean'])} ± {number(row['return_std'])}"),
             ("return max", number(row["return_max"])),
             ("centre rank", f"{rank} of {of}"),
-            ("episode length", f"{row['episode_length_mean']:.0f}"),
-            ("sigma", f"{row['sigma']:.4g}"),
-            ("gradient norm", f"{row['gradient_norm']:.3g}"),
+            ("episode length", number(row["episode_length_mean"])),
+            *((name.replace("_", " "), text) for name, text in _details(row)),
         ]
+        cells += [("", "")] * (len(cells) % 2)
         for left, right in zip(cells[0::2], cells[1::2], strict=True):
             table.add_row(*left, *right)
         parts: list[Any] = [table]
@@ -151,21 +151,34 @@ def headline(config: ESConfig, folder: RunFolder, rows: list[Row]) -> list[str]:
     """What will be done, where, and when it stops."""
     from esker.algorithms.loop import stop_text
 
+    members = f", {config.population} members a generation" if hasattr(config, "population") else ""
     verb = f"resuming at generation {len(rows)}" if rows else "training"
     return [
-        f"{verb}: {config.env} with {config.algo}, seed {config.seed}, {config.population} members a generation",
+        f"{verb}: {config.env} with {config.algo}, seed {config.seed}{members}",
         f"run folder: {folder.path}",
         f"stops at: {stop_text(config)}",
     ]
 
 
+def _details(row: Row) -> list[tuple[str, str]]:
+    """What only some algorithms have, named and short."""
+    formats = {"sigma": "{:.3g}", "gradient_norm": "{:.3g}", "critic_updates": "{:,}", "rl_share": "{:.2f}"}
+    return [(name, text.format(row[name])) for name, text in formats.items() if row.get(name) is not None]
+
+
+def details(row: Row) -> str:
+    """The same in one line."""
+    return "  ".join(f"{name.replace('_', ' ')} {text}" for name, text in _details(row))
+
+
 def fraction_done(config: ESConfig, row: Row) -> float | None:
     """How far the run is to the nearest of its limits (a goal has no distance)."""
-    from esker.algorithms.loop import generation_limit
+    from esker.algorithms.loop import generation_limit, training_limit
 
     limits = [
         (row["generation"] + 1, generation_limit(config)),
         (row["env_steps"], config.steps),
+        (row.get("training_steps", 0), training_limit(config)),
         (row["wall_time"], config.wall_time),
     ]
     parts = [at / limit for at, limit in limits if limit]

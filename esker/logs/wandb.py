@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import uuid
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -142,7 +143,8 @@ def attach(config: Any, folder: RunFolder, files: list[Path], mode: str | None =
         if (item := _media(file)) is not None:
             media[item[0]] = item[1]
         else:
-            backend.run.save(str(file), base_path=str(file.parent), policy="now")
+            copy = shutil.copy(file, backend.run.dir)  # W&B would link to it, and a moved run folder break the link
+            backend.run.save(copy, base_path=backend.run.dir, policy="now")
     if media:
         backend.run.log(media, step=max(int(backend.run.step), backend.logged + 1))
     backend.end(folder.status())

@@ -76,7 +76,14 @@ class RunFolder:
         """The resolved configuration."""
         try:
             values = tomllib.loads(self.config_file.read_text())
+            if values.get("algo") == "function" and "function" not in kinds:
+                raise UsageError(
+                    f"{str(self.path)!r} is a run of esker.Evolution, whose model and reward only Python has; "
+                    "continue it there with esker.Evolution.resume(run_dir, model, reward)"
+                )
             kind = kinds[values.get("algo", "")]
+        except UsageError:
+            raise
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(f"{str(self.config_file)!r} cannot be read: {error}".replace("\n", " ")) from error
         unset = {name: None for name in _optional(kind) if name not in values}

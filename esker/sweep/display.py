@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import optuna
 
 SHOWN = 15  # trials in the live table
+REDRAW_SECONDS = 0.5  # the table is read from the study, which other processes write
 STYLES = {"running": "cyan", "pruned": "dim", "fail": "red", "complete": ""}
 
 
@@ -35,7 +37,10 @@ class TrialObserver:
         self.display.progress(row)
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened."""
+        """Something worth knowing happened; what every trial says is said once."""
+        if text not in self.display.said:
+            self.display.said.add(text)
+            self.display.say(f"note: {text}")
 
     def end(self, reason: str) -> None:
         """The trial ended."""
@@ -52,6 +57,8 @@ class Display:
         self.live = Live(console=console, refresh_per_second=4) if console.is_terminal and not quiet else None
         self.row: Row | None = None
         self.current: int | None = None
+        self.said: set[str] = set()
+        self.drawn = 0.0
 
     def __enter__(self) -> Display:
         plan = self.sweep.plan
@@ -82,7 +89,8 @@ class Display:
     def progress(self, row: Row) -> None:
         """This process's trial has another generation."""
         self.row = row
-        if self.live:
+        if self.live and time.monotonic() - self.drawn > REDRAW_SECONDS:
+            self.drawn = time.monotonic()
             self.live.update(self.table())
 
     def end(self, number_: int, error: str | None) -> None:

@@ -50,13 +50,9 @@ def sweep(request: Request, trials: int, console: Console) -> Sweep:
     require_optuna()
     if trials < 1:
         raise UsageError(f"trials is {trials}; expected at least 1")
-    if "run_dir" in request.options:
-        raise UsageError("run_dir is not for sweeps: each trial has its own folder in the sweep's; use --sweep-dir")
     personal = {name: value for name, value in request.options.items() if name in PERSONAL}
     opened = Sweep(*open_plan(request))
     limit = min(trials, len(grid(opened.plan))) if opened.plan.sampler == "grid" else trials
-    if "wandb" in str(personal.get("log", "")):
-        personal.setdefault("wandb_group", opened.plan.name)
     with Display(opened, limit, console, bool(personal.get("quiet"))) as display:
         try:
             work(opened, limit, personal, display)
@@ -122,7 +118,7 @@ def _asked(request: Request, config: Any, options: dict[str, Any]) -> dict[str, 
 
 def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any]) -> SweepPlan:
     kind = type(config)
-    space = parse_space(request.space, kind) if request.space else default_space(kind, options)
+    space = parse_space(request.space, kind) if request.space else default_space(config, options)
     for both in sorted(set(space) & set(options)):
         raise UsageError(f"{both} is both fixed and in the space; take one of them away")
     reduction = 3 if request.reduction is None else request.reduction

@@ -90,9 +90,12 @@ def parse_space(texts: Iterable[str], kind: type[Any]) -> Space:
     return space
 
 
-def default_space(kind: type[Any], taken: Iterable[str]) -> Space:
-    """Where nothing is said: learning rate, sigma, decay, sampling, shaping, network and population."""
+def default_space(config: Any, taken: Iterable[str]) -> Space:
+    """Where nothing is said: learning rate, sigma, decay, sampling, shaping, layers and population, as far as they apply."""
+    kind = type(config)
     known = {f.name for f in fields(kind)} - set(taken)
+    if getattr(config, "network", "mlp") != "mlp":
+        known.discard("hidden")
     return {name: dimension(name, value, kind) for name, value in DEFAULT_SPACE.items() if name in known}
 
 

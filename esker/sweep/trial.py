@@ -73,6 +73,8 @@ def run_trial(sweep: Sweep, trial: optuna.trial.Trial, personal: Mapping[str, An
     from optuna.trial import TrialState
 
     path = sweep.run_folder(trial.number)
+    if "wandb" in str(personal.get("log", "")):
+        personal = {"wandb_group": sweep.plan.name, "wandb_name": f"{sweep.plan.name}-{path.name}", **personal}
     try:
         watch = _train(sweep, trial, path, personal, observer)
     except (RunError, UsageError) as error:

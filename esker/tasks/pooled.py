@@ -104,9 +104,9 @@ def pool_name(environment: Environment) -> str:
 
 def make_pool(environment: Environment, count: int, seed: int) -> Any:
     """A pool of so many environments on one thread. What EnvPool does not know or take raises UsageError."""
+    name, options = pool_name(environment), dict(environment.kwargs)
     import envpool
 
-    name, options = pool_name(environment), dict(environment.kwargs)
     if environment.max_episode_steps is not None:
         options["max_episode_steps"] = environment.max_episode_steps
     if environment.is_atari and environment.atari is not None:

@@ -1,0 +1,109 @@
+"""Makes every picture and video in the documentation from real runs: python docs/make_pictures.py
+
+Runs are trained once under build/pictures and used again. HalfCheetah trains for fifteen minutes; everything else takes
+a minute or two. Needs chromium and chromedriver, and the extras video, plot, mujoco and sweep.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from rich.console import Console
+
+import esker
+from esker.cli import main
+from esker.logs.console import Display, headline
+
+ROOT = Path(__file__).parent.parent
+WORK, PICTURES = ROOT / "build" / "pictures", ROOT / "docs" / "pictures"
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+def esker_command(*arguments: object) -> None:
+    """Run a command as a user would; one that fails ends the script."""
+    print("esker", *arguments)
+    if main([str(part) for part in arguments]):
+        sys.exit(1)
+
+
+def train(name: str, env: str, **options: Any) -> Path:
+    """A run under the work folder; one that is there already is used again."""
+    path = WORK / name
+    if not path.exists():
+        esker.train(env, run_dir=str(path), **options)
+    return path
+
+
+def console(run: Path) -> None:
+    """What a terminal shows while training, as SVG with no font from elsewhere."""
+    found = esker.Run(run)
+    output = Console(record=True, width=90, file=open("/dev/null", "w"), force_terminal=True)  # noqa: SIM115
+    display, rows = Display(output), found.history[:16]
+    display.config, display.returns = found.config, [row["center_return"] for row in rows]
+    for line in headline(found.config, found.folder, [])[::2]:
+        output.print(line, highlight=False)
+    output.print(display.picture(rows[-1]))
+    svg = output.export_svg(title="esker train CartPole-v1")
+    (PICTURES / "console.svg").write_text(re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL))
+
+
+def screenshots(page: Path, sweep: Path) -> None:
+    """The report in light, dark and on a phone, with a cursor on the first chart; and a sweep's."""
+    import browser
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    def shoot(name: str, target: Path, theme: str, width: int, height: int, selector: str, top: int = 190) -> None:
+        browser.prefer(driver, theme)
+        mobile = width < 600
+        browser.resize(driver, width, height, 1.0, mobile)
+        driver.get(target.as_uri())
+        element = driver.find_element("css selector", selector)
+        driver.execute_script(
+            "scrollTo(0, Math.max(0, arguments[0].closest('section').offsetTop - arguments[1]))", element, top
+        )
+        if not mobile:
+            ActionChains(driver).move_to_element_with_offset(element, 60, 0).perform()
+        data = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
+        file = PICTURES / f"{name}.png"
+        file.write_bytes(base64.b64decode(data))
+        Image.open(file).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(file, optimize=True)
+
+    with browser.chromium() as driver:
+        shoot("report-light", page, "light", 1100, 900, ".chart svg")
+        shoot("report-dark", page, "dark", 1100, 900, ".chart svg")
+        shoot("report-phone", page, "light", 390, 800, ".chart svg", top=0)
+        shoot("sweep", sweep, "light", 1100, 640, ".parallel", top=70)
+
+
+def videos(cartpole: Path, halfcheetah: Path) -> None:
+    """Small videos that a repository can hold, as mp4 and as GIF."""
+    small = ["--caption", "--gif"]
+    esker_command("render", cartpole, *small, "--max-steps", "150", "--size", "300", "-o", PICTURES / "cartpole.mp4")
+    esker_command("render", halfcheetah, *small, "--max-steps", "60", "--size", "200", "-o", PICTURES / "halfcheetah.mp4")
+
+
+def make() -> None:
+    """Everything."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    quick = [train(f"cartpole/lr0.05-s{seed}", "CartPole-v1", seed=seed, quiet=True) for seed in range(3)]
+    slow = [train(f"cartpole/lr0.01-s{seed}", "CartPole-v1", seed=seed, lr=0.01, quiet=True) for seed in range(3)]
+    halfcheetah = train("halfcheetah", "HalfCheetah-v5", wall_time=900.0, generations=400)
+    page = WORK / "report.html"
+    esker_command("report", *quick, *slow, "--render", "-o", page)
+    esker_command("plot", *quick, *slow, "-o", PICTURES / "curve.svg")
+    space = ["lr=0.001..0.1:log", "sigma=0.01..0.3:log", "population=8,16,32"]
+    flags = ["--trials", 16, "--generations", 9, "--quiet", "--sweep-dir", WORK / "sweeps", "--name", "cartpole"]
+    esker_command("sweep", "CartPole-v1", "--space", *space, *flags)
+    esker_command("report", WORK / "sweeps" / "cartpole", "-o", WORK / "sweep.html")
+    console(quick[0])
+    screenshots(page, WORK / "sweep.html")
+    videos(quick[0], halfcheetah)
+
+
+if __name__ == "__main__":
+    make()

@@ -1,0 +1,175 @@
+"""CEM-RL (Pourchot and Sigaud 2019) and P-CEM-RL: a population of which some are trained by a shared critic first.
+
+Serial: for each RL member in turn the critic trains with it as bootstrap actor, then the member on the critic. P-CEM-RL:
+first all critic training in that order, then the members train in parallel on the critic as it is; or, with a parallel
+critic, the critic trains all the time in a process of its own, with the mean as bootstrap actor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from esker.address import Purpose, generator
+from esker.algorithms.critic_trainer import CriticTrainer
+from esker.algorithms.hybrid import (
+    Hybrid,
+    HybridProgress,
+    Parts,
+    count_center,
+    evaluate_center,
+    journal_row,
+    learning_key,
+    reset_seed,
+    sigma_of,
+    store,
+    warm_up,
+)
+from esker.config_hybrids import CEMRLConfig, PCEMRLConfig
+from esker.learners.td3 import initial_actor
+from esker.noise import Row
+from esker.strategies.cem import CEM
+from esker.tasks.hybrid import HybridTask, Workbench
+from esker.tasks.requests import Answer, Arrays, CriticWork, Episodes, Training, Trial, Tried
+
+
+class CEMRL(Hybrid):
+    """The state of a `cem-rl` or `p-cem-rl` run."""
+
+    def __init__(self, config: CEMRLConfig, task: HybridTask) -> None:
+        self.config: CEMRLConfig = config
+        self.task = task
+        self.progress = HybridProgress()
+        self.strategy = CEM(
+            initial_actor(task.spec, generator(config.seed, Purpose.INITIAL)),
+            population=config.population,
+            var=config.var_init,
+            antithetic=config.antithetic,
+            damp_init=config.damp_init,
+            damp_limit=config.damp_limit,
+            damp_tau=config.damp_tau,
+            divide_variance=config.divide_variance,
+            seed=config.seed,
+        )
+        self._bench: Workbench | None = None
+        self.parallel = isinstance(config, PCEMRLConfig) and config.parallel_critic
+        self.critic = CriticTrainer(task, getattr(config, "critic_chunk", 1), bounded=False)
+        self.settle()
+
+    def advance(self, parts: Parts) -> dict[str, Any]:
+        """One generation: sample, train some, roll out all, refit."""
+        config, progress = self.config, self.progress
+        if self.parallel:
+            parts.aside = lambda ticket, answer: self._critic_done(parts, ticket, answer)
+        warm_up(parts, self.task, progress, config.initial_steps, config.population)
+        center = self.strategy.mean.numpy().copy()
+        evaluated = evaluate_center(parts, self.task, center, self.generation, config.center_episodes)
+        improved = count_center(config, progress, evaluated)
+        tried = self._generation(parts, self.strategy.ask().numpy())
+        progress.last_steps = sum(sum(t.lengths) for t in tried)
+        for one in tried:
+            store(parts, progress, one)
+        rows = np.stack([one.parameters for one in tried if one.parameters is not None])
+        self.strategy.tell(rows, [one.fitness for one in tried])
+        row = journal_row(
+            progress,
+            [one.fitness for one in tried],
+            [length for one in tried for length in one.lengths],
+            evaluated,
+            improved=improved,
+            rl_return_mean=_mean([one.fitness for one in tried[: config.rl_population]]),
+            es_return_mean=_mean([one.fitness for one in tried[config.rl_population :]]),
+            sigma=sigma_of(self.strategy.var.numpy()),
+        )
+        progress.generation += 1
+        return row
+
+    def _generation(self, parts: Parts, members: np.ndarray) -> list[Tried]:
+        """Every member's rollout; the first ones are trained before it."""
+        rl, steps = self.config.rl_population, self.progress.last_steps
+        trainings: list[Training] = []
+        if self.config.algo == "p-cem-rl":
+            trainings = self._parallel_trainings(parts, members[:rl], steps)
+        else:
+            members = self._train_in_turn(parts, members, steps)
+        self.progress.actor_updates += rl * steps
+        trials = [self._trial(number, row) for number, row in enumerate(members)]
+        for number, training in enumerate(trainings):
+            trials[number] = replace(trials[number], training=training)
+        return parts.ask(trials)
+
+    def _train_in_turn(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
+        """Critic, actor, critic, actor, …: in this process, since each depends on the one before."""
+        trained = members.copy()
+        bench = self._workbench(parts)
+        for number in range(self.config.rl_population):
+            critic = self._train_critic(bench, trained[number], number, steps)
+            trained[number] = bench.improve(trained[number], self._training(critic, number, steps))
+        return trained
+
+    def _parallel_trainings(self, parts: Parts, members: np.ndarray, steps: int) -> list[Training]:
+        """First the critic, in sequence over the members; then each member's training, to be done where it is rolled out."""
+        if self.parallel:
+            self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
+        else:
+            bench = self._workbench(parts)
+            for number, row in enumerate(members):
+                self._train_critic(bench, row, number, steps)
+        critic = self.critic.state["critic"]
+        return [self._training(critic, number, steps) for number in range(len(members))]
+
+    def _train_critic(self, bench: Workbench, actor: Row, number: int, steps: int) -> Row:
+        """(Steps of the last generation)/(RL members) updates with this member as bootstrap actor."""
+        updates = steps // max(self.config.rl_population, 1)
+        key = learning_key(self.task, Purpose.CRITIC, self.generation, number)
+        self.critic.done(
+            bench.train_critic(CriticWork(actor, updates, key, self.progress.training_steps, self.critic.state))
+        )
+        self.progress.critic_updates = self.critic.updates
+        return self.critic.state["critic"]
+
+    def _critic_done(self, parts: Parts, ticket: int, answer: Answer) -> None:
+        """The critic's process finished a chunk: the next one begins at once, with the newest mean."""
+        if self.critic.hear(ticket, answer):
+            self.progress.critic_updates = self.critic.updates
+            self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
+
+    def _training(self, critic: Row, number: int, steps: int) -> Training:
+        key = learning_key(self.task, Purpose.LEARNING, self.generation, number)
+        return Training(critic, steps, key, self.progress.training_steps)
+
+    def _trial(self, number: int, row: Row) -> Trial:
+        seed = reset_seed(self.task, Purpose.EPISODE, self.generation, number)
+        name = f"{self.task.environment.name}, generation {self.generation}, member {number}, seed {seed}"
+        return Trial(name, Episodes((seed,), row))
+
+    def _workbench(self, parts: Parts) -> Workbench:
+        if self._bench is None:
+            self._bench = self.task.open(parts.replay.rows, [0])
+        return self._bench
+
+    def arrays(self) -> Arrays:
+        """Mean, variance and the critics' state."""
+        return {
+            "center": self.strategy.mean.numpy().copy(),
+            "var": self.strategy.var.numpy().copy(),
+            **self.critic.state,
+        }
+
+    def values(self) -> dict[str, Any]:
+        """The damping."""
+        return {"damp": self.strategy.damp}
+
+    def load(self, arrays: Arrays, values: dict[str, Any]) -> None:
+        """Continue from `arrays` and `values`."""
+        mean, var = (torch.from_numpy(np.array(arrays[name])) for name in ("center", "var"))
+        state = {"mean": mean, "var": var, "damp": values["damp"], "generation": self.generation}
+        self.strategy.load_state_dict(state)
+        self.critic.load(arrays)
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,201 @@
+"""What the algorithms with gradients share: counters, rows of the journal, snapshots, evaluation of the centre.
+
+Their individuals are trained, not addressed, so a generation is committed as a snapshot: everything that moves, and how
+many rows of the replay file belong to it. What came after the newest intact snapshot is trained again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from esker.address import Purpose, episode_seed, key
+from esker.algorithms.es import Progress
+from esker.engines.pool import Pool, ask_all
+from esker.learners.replay import Replay
+from esker.noise import Row
+from esker.runs.checkpoints import Snapshot
+from esker.tasks.hybrid import HybridTask
+from esker.tasks.requests import Answer, Arrays, Episodes, Trial, Tried
+
+
+@dataclass
+class HybridProgress(Progress):
+    """The counters of a run; part of its state."""
+
+    generation: int = 0
+    training_steps: int = 0
+    critic_updates: int = 0
+    actor_updates: int = 0
+    last_steps: int = 0
+    warm_episodes: int = 0
+
+    def values(self) -> dict[str, Any]:
+        """Everything but the generation, which a snapshot names by itself."""
+        return {name: value for name, value in vars(self).items() if name != "generation"}
+
+
+@dataclass
+class Parts:
+    """What a hybrid works with while it runs; `aside` takes answers that belong to something in the background."""
+
+    pool: Pool
+    replay: Replay
+    aside: Callable[[int, Answer], None] | None = None
+
+    def ask(self, requests: Sequence[Trial]) -> list[Tried]:
+        """What became of some individuals, in their order, by however many actors there are."""
+        answers = ask_all(self.pool, requests, self.aside)
+        return [answer for answer in answers if isinstance(answer, Tried)]
+
+    def close(self) -> None:
+        """End the workers, and let the replay memory go."""
+        self.pool.close()
+        self.replay.rows.close()
+
+
+class Hybrid:
+    """The state of a run, which goes on generation by generation and is saved between them.
+
+    A generation that is cut short leaves no state to continue from: `snapshot` is always that of the last whole one.
+    """
+
+    config: Any
+    task: HybridTask
+    progress: HybridProgress
+    _whole: Snapshot
+
+    @property
+    def generation(self) -> int:
+        """The generation that is to be run next."""
+        return self.progress.generation
+
+    def advance(self, parts: Parts) -> dict[str, Any]:
+        """Run one generation; answers its row of the journal."""
+        raise NotImplementedError
+
+    def arrays(self) -> Arrays:
+        """Everything that moves; `center` is the policy."""
+        raise NotImplementedError
+
+    def load(self, arrays: Arrays, values: dict[str, Any]) -> None:
+        """Continue from `arrays` and `values`."""
+        raise NotImplementedError
+
+    def values(self) -> dict[str, Any]:
+        """What else moves, as plain values."""
+        return {}
+
+    def settle(self) -> None:
+        """A generation is whole: from here a run can be continued."""
+        values = {"progress": self.progress.values(), "state": self.values()}
+        self._whole = Snapshot(self.generation, self.arrays(), values)
+
+    def snapshot(self) -> Snapshot:
+        """The state after the last whole generation."""
+        return self._whole
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self.progress = HybridProgress(**snapshot.values["progress"], generation=snapshot.generation)
+        self.load(snapshot.arrays, snapshot.values["state"])
+        self.settle()
+
+
+def reset_seed(task: HybridTask, purpose: Purpose, *where: int) -> int:
+    """The seed of an episode."""
+    return episode_seed(task.seed, purpose, *where)
+
+
+def learning_key(task: HybridTask, purpose: Purpose, *where: int) -> int:
+    """What decides the batches of a stretch of training."""
+    return key(task.seed, purpose, *where)
+
+
+def center_trial(task: HybridTask, center: Row, generation: int, episodes: int) -> Trial:
+    """Evaluate the centre over some episodes, outside the replay buffer."""
+    seeds = tuple(reset_seed(task, Purpose.CENTER_EPISODE, generation, episode) for episode in range(episodes))
+    return Trial(f"{task.environment.name}, generation {generation}, the centre", Episodes(seeds, center, record=False))
+
+
+def evaluate_center(parts: Parts, task: HybridTask, center: Row, generation: int, episodes: int) -> Tried:
+    """The centre's returns, its episodes shared out among the actors."""
+    whole = center_trial(task, center, generation, episodes)
+    each = [Trial(whole.name, Episodes((seed,), center, record=False)) for seed in whole.episodes.seeds]
+    tried = parts.ask(each)
+    return Tried(center, [t.returns[0] for t in tried], [t.lengths[0] for t in tried], None)
+
+
+def warm_up(parts: Parts, task: HybridTask, progress: HybridProgress, steps: int, wave: int) -> None:
+    """Fill the replay buffer with random play, a fixed number of episodes at a time so that workers do not matter."""
+    while progress.training_steps < steps:
+        first = progress.warm_episodes
+        trials = [random_trial(task, first + number) for number in range(wave)]
+        for tried in parts.ask(trials):
+            store(parts, progress, tried)
+        progress.warm_episodes += wave
+        progress.last_steps = progress.training_steps
+
+
+def random_trial(task: HybridTask, number: int) -> Trial:
+    """One episode of random actions."""
+    seed = reset_seed(task, Purpose.WARM_UP, number)
+    return Trial(f"{task.environment.name}, warm-up episode {number}, seed {seed}", Episodes((seed,), None))
+
+
+def store(parts: Parts, progress: HybridProgress, tried: Tried) -> None:
+    """Put an individual's transitions into the replay buffer, and count them."""
+    assert tried.rows is not None
+    parts.replay.append(tried.rows)
+    progress.training_steps += len(tried.rows)
+    progress.env_steps += len(tried.rows)
+    progress.episodes += len(tried.lengths)
+
+
+def count_center(config: Any, progress: HybridProgress, center: Tried) -> bool:
+    """Count an evaluation of the centre; answers whether it is the best so far."""
+    progress.env_steps += sum(center.lengths)
+    progress.episodes += len(center.lengths)
+    improved = progress.best_return is None or center.fitness > progress.best_return
+    if improved:
+        progress.best_return, progress.best_generation = center.fitness, progress.generation
+    reached = config.goal is not None and center.fitness >= config.goal
+    progress.goal_streak = progress.goal_streak + 1 if reached else 0
+    return improved
+
+
+def journal_row(
+    progress: HybridProgress, returns: Sequence[float], lengths: Sequence[int], center: Tried, **more: Any
+) -> dict[str, Any]:
+    """The row of the generation that just ended; `wall_time` and the rate are the loop's to add."""
+    values = np.array(returns, dtype=np.float64)
+    finite = values[np.isfinite(values)]
+    return {
+        "generation": progress.generation,
+        "env_steps": progress.env_steps,
+        "training_steps": progress.training_steps,
+        "episodes": progress.episodes,
+        "return_mean": float(finite.mean()) if len(finite) else None,
+        "return_max": float(finite.max()) if len(finite) else None,
+        "return_min": float(finite.min()) if len(finite) else None,
+        "return_std": float(finite.std()) if len(finite) else None,
+        "center_return": center.fitness,
+        "center_rank": 1 + int((finite > center.fitness).sum()),
+        "members": len(values),
+        "episode_length_mean": float(np.mean(lengths)) if len(lengths) else None,
+        "critic_updates": progress.critic_updates,
+        "actor_updates": progress.actor_updates,
+        "best_return": progress.best_return,
+        "goal_streak": progress.goal_streak,
+        "discarded_steps": progress.discarded_steps,
+        **more,
+    }
+
+
+def sigma_of(var: np.ndarray) -> float:
+    """The root of the mean variance: how far individuals are from the mean."""
+    return math.sqrt(float(np.mean(var)))

@@ -1,0 +1,56 @@
+"""The loop of every algorithm with gradients: a generation, its row, and the snapshot that commits it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from esker.algorithms.hybrid import Hybrid, Parts
+from esker.algorithms.loop import Outcome, Seen, stop_reason
+from esker.runs.folder import RunFolder
+from esker.runs.snapshots import committed, cut_journal
+
+Row = dict[str, Any]
+
+
+def train(folder: RunFolder, state: Hybrid, parts: Parts, seen: Seen) -> Outcome:
+    """Go from the state's generation to a stop condition; `seen` is shown each row and may stop it."""
+    config, mark = state.config, time.monotonic()
+    while (outcome := stop_reason(config, state)) is None:
+        before, steps = state.snapshot(), state.progress.env_steps
+        row = state.advance(parts)
+        mark, seconds = time.monotonic(), time.monotonic() - mark
+        state.progress.wall_time += seconds
+        state.settle()
+        row["wall_time"] = state.progress.wall_time
+        row["steps_per_second"] = (state.progress.env_steps - steps) / seconds
+        improved = row.pop("improved")
+        folder.write_row(row)
+        if improved:
+            folder.checkpoint(before, best=True)
+        if state.generation % config.checkpoint_every == 0:
+            commit(folder, state, parts)
+        if reason := seen(row):
+            return Outcome(reason)
+    commit(folder, state, parts)
+    return outcome
+
+
+def commit(folder: RunFolder, state: Hybrid, parts: Parts) -> None:
+    """Make everything up to here durable: first the transitions, then the snapshot that counts them."""
+    parts.replay.rows.sync()
+    folder.checkpoint(state.snapshot(), latest=True)
+    folder.prune(state.config.keep)
+
+
+def catch_up(folder: RunFolder, state: Hybrid) -> list[str]:
+    """Bring a state to the newest intact snapshot; answers what will be trained again, and what was damaged."""
+    snapshot, said = committed(folder)
+    if snapshot is not None:
+        state.restore(snapshot)
+    lost = cut_journal(folder, state.generation)
+    if lost:
+        said.append(f"{lost} generations after the newest snapshot were not committed: they are trained again")
+    if not state.config.replay_file and state.progress.training_steps:
+        said.append("the replay buffer was not kept (--no-replay-file): it begins empty, and this resume is not exact")
+    return said

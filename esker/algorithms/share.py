@@ -1,0 +1,51 @@
+"""The share controller: how many individuals are trained by gradients, and how many are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esker.address import Purpose, keys
+
+
+class ShareController:
+    """p(RL) = -K(share - target) + ½, clipped to [0, 1]; both counts begin at one."""
+
+    def __init__(self, target: float, k: float, seed: int) -> None:
+        self.target = target
+        self.k = k
+        self.seed = seed
+        self.rl = 1
+        self.es = 1
+
+    @property
+    def issued(self) -> int:
+        """How many individuals were decided on."""
+        return self.rl + self.es - 2
+
+    @property
+    def share(self) -> float:
+        """The share of RL individuals so far."""
+        return self.rl / (self.rl + self.es)
+
+    @property
+    def probability(self) -> float:
+        """p(RL) of the next individual."""
+        return min(max(-self.k * (self.share - self.target) + 0.5, 0.0), 1.0)
+
+    def next_is_rl(self) -> bool:
+        """Decide on the next individual, by its address, and count it."""
+        drawn = int(keys(self.seed, Purpose.SHARE, self.issued)[0]) / 2**64
+        is_rl = drawn < self.probability
+        if is_rl:
+            self.rl += 1
+        else:
+            self.es += 1
+        return is_rl
+
+    def state(self) -> dict[str, Any]:
+        """The counts."""
+        return {"rl": self.rl, "es": self.es}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from the counts."""
+        self.rl, self.es = state["rl"], state["es"]

@@ -1,0 +1,111 @@
+"""TD3 as an algorithm: one environment, one update for every step; a generation is some whole episodes.
+
+Exploration and batches are addressed by episode, and a generation begins with a reset: a resumed run meets the same
+numbers as one that never stopped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from esker.address import Purpose, generator
+from esker.algorithms.hybrid import (
+    Hybrid,
+    HybridProgress,
+    Parts,
+    count_center,
+    evaluate_center,
+    journal_row,
+    learning_key,
+    reset_seed,
+)
+from esker.config_hybrids import TD3Config
+from esker.learners.batches import Batches
+from esker.learners.td3 import TD3
+from esker.tasks.hybrid import HybridTask, one_thread
+from esker.tasks.requests import Arrays
+from esker.tasks.rollouts import Act, Stage, finite
+
+
+class TD3Run(Hybrid):
+    """The state of a `td3` run."""
+
+    def __init__(self, config: TD3Config, task: HybridTask) -> None:
+        one_thread()
+        self.config = config
+        self.task = task
+        self.learner = TD3(task.spec, config.policy_delay, generator(config.seed, Purpose.INITIAL))
+        self.progress = HybridProgress()
+        self.stage = Stage(task.environment, task.network, task.head, [0], task.fresh_environments)
+        self.settle()
+
+    def advance(self, parts: Parts) -> dict[str, Any]:
+        """Evaluate the actor, then play and learn for one generation."""
+        config, progress = self.config, self.progress
+        center = evaluate_center(parts, self.task, self.learner.actor.row(), self.generation, config.center_episodes)
+        improved = count_center(config, progress, center)
+        returns: list[float] = []
+        lengths: list[int] = []
+        while sum(lengths) < config.generation_steps:
+            rewards = self._episode(parts, len(lengths))
+            returns.append(sum(rewards))
+            lengths.append(len(rewards))
+        row = journal_row(progress, returns, lengths, center, improved=improved)
+        progress.generation += 1
+        return row
+
+    def _episode(self, parts: Parts, number: int) -> list[float]:
+        """One episode of exploration, with as many updates as steps."""
+        config, progress, replay = self.config, self.progress, parts.replay
+        where = (self.generation, number)
+        act = self._explore(where)
+        self.stage.become(self.learner.actor.row())
+        batches: Batches | None = None
+        rewards: list[float] = []
+        for row in self.stage.steps(reset_seed(self.task, Purpose.EPISODE, *where), act):
+            replay.append(row[None])
+            rewards.append(float(row[self.stage.layout.reward]))
+            progress.training_steps += 1
+            if progress.training_steps > config.initial_steps and len(rewards) % config.update_every == 0:
+                if batches is None:
+                    batches = Batches(self.task.spec, replay, learning_key(self.task, Purpose.LEARNING, *where))
+                batches.refresh(replay)
+                self._learn(batches)
+        finite(replay.rows.first(replay.count)[-len(rewards) :])  # what was learned from it is not committed yet
+        progress.env_steps += len(rewards)
+        progress.episodes += 1
+        return rewards
+
+    def _learn(self, batches: Batches) -> None:
+        before = self.progress.critic_updates // self.config.policy_delay
+        self.learner.train(batches, self.config.update_every)
+        self.progress.critic_updates += self.config.update_every
+        moved = self.progress.critic_updates // self.config.policy_delay - before
+        if moved:
+            self.progress.actor_updates += moved
+            self.stage.become(self.learner.actor.row())
+
+    def _explore(self, where: tuple[int, int]) -> Act:
+        """Uniform actions at first, then the actor's with Gaussian noise; both by the episode's address."""
+        config, head = self.config, self.stage.head
+        rng = generator(config.seed, Purpose.EXPLORATION, *where)
+        half = (head.high - head.low) / 2
+        uniform = self.stage.random(reset_seed(self.task, Purpose.WARM_UP, *where))
+
+        def act(observation: np.ndarray) -> np.ndarray:
+            if self.progress.training_steps < config.initial_steps:
+                return uniform(observation)
+            noise = rng.standard_normal(head.low.shape, dtype=np.float32) * half * np.float32(config.exploration_noise)
+            return np.clip(self.stage.act(observation) + noise, head.low, head.high)
+
+        return act
+
+    def arrays(self) -> Arrays:
+        """Actor, critics, targets and optimizers."""
+        return self.learner.state()
+
+    def load(self, arrays: Arrays, values: dict[str, Any]) -> None:
+        """Continue from `arrays`."""
+        self.learner.load(arrays)

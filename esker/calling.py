@@ -1,0 +1,122 @@
+"""How a user's reward wants to be called, and what it may answer."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from esker.errors import UsageError
+
+Function = Callable[..., Any]
+
+
+class BadReward(ValueError):
+    """A reward answered something that is no fitness; the message says what was expected."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A reward as `reward(model)`, `reward(model, weights=[…])` or `reward(weights=[…])`, with `seed=` if it takes one."""
+
+    function: Function
+    model: bool
+    weights: bool
+    seed: bool
+
+    def __call__(self, model: Any, weights: Callable[[], Any], seed: int, options: Mapping[str, Any]) -> Any:
+        keywords = dict(options)
+        if self.weights:
+            keywords["weights"] = weights()
+        if self.seed:
+            keywords.setdefault("seed", seed)
+        return self.function(*((model,) if self.model else ()), **keywords)
+
+
+def call_of(function: Function, options: Mapping[str, Any], name: str = "reward") -> Call:
+    """How to call a function, from its signature. One that cannot be called so raises UsageError."""
+    if not callable(function):
+        raise UsageError(f"{name} is a {type(function).__name__}; expected a function that takes the model")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return Call(function, model=True, weights=False, seed=False)
+    free = [p for p in signature.parameters.values() if not _bound(function, p.name)]
+    keywords = {p.name for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    positional = [p for p in free if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    weights = "weights" in keywords
+    model = not weights or any(p.name not in ("weights", "seed", *options) for p in positional)
+    call = Call(function, model=model, weights=weights, seed="seed" in keywords)
+    _check(call, signature, {}, name)
+    if options:
+        _check(call, signature, options, name)
+    return call
+
+
+def _bound(function: Function, name: str) -> bool:
+    return isinstance(function, functools.partial) and name in function.keywords
+
+
+def _check(call: Call, signature: inspect.Signature, options: Mapping[str, Any], name: str) -> None:
+    keywords = {**options, **dict.fromkeys(["weights"] * call.weights + ["seed"] * call.seed)}
+    try:
+        signature.bind(*((None,) if call.model else ()), **keywords)
+    except TypeError as error:
+        asked = ", ".join(["model"] * call.model + [f"{key}=…" for key in keywords])
+        raise UsageError(
+            f"{name} {label(call.function)}{signature} cannot be called as {name}({asked}): {error}; "
+            "bind what it needs beside these with functools.partial"
+        ) from None
+
+
+def label(function: Function) -> str:
+    """A name for messages."""
+    if isinstance(function, functools.partial):
+        return label(function.func)
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def number(value: Any, device: torch.device) -> float:
+    """A reward's answer as a number. Anything else raises BadReward."""
+    if value is None:
+        raise BadReward("reward returned None; expected a number (is a `return` missing?)")
+    if isinstance(value, torch.Tensor):
+        _check_device(value, device, "reward")
+        value = value.detach()
+    size = getattr(value, "size", 1)
+    count = value.numel() if isinstance(value, torch.Tensor) else size if isinstance(size, int) else 1
+    if count != 1:
+        raise BadReward(f"reward returned {count} values; expected one number (take their mean or sum)")
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise BadReward(f"reward returned a {type(value).__name__}; expected a number") from None
+    if not math.isfinite(result):
+        raise BadReward(f"reward returned {result}; expected a finite number")
+    return result
+
+
+def numbers(value: Any, count: int, device: torch.device) -> torch.Tensor:
+    """A batched reward's answer as float64 numbers on the CPU, infinities included. Anything else raises BadReward."""
+    if value is None:
+        raise BadReward("reward_batch returned None; expected a tensor with a number for each member")
+    if isinstance(value, torch.Tensor):
+        _check_device(value, device, "reward_batch")
+    try:
+        result = torch.as_tensor(value).detach().to("cpu", torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise BadReward(f"reward_batch returned a {type(value).__name__}; expected a tensor of {count} numbers") from None
+    if result.shape != (count,):
+        raise BadReward(f"reward_batch returned shape {tuple(result.shape)} for {count} members; expected ({count},)")
+    return result
+
+
+def _check_device(value: torch.Tensor, device: torch.device, name: str) -> None:
+    """The CPU is always welcome; another device than the evaluation's is a mistake that would cost a hidden copy."""
+    if value.device.type not in ("cpu", device.type) or (value.device.type == device.type and value.device != device):
+        raise BadReward(f"{name} returned a tensor on {value.device}; expected it on {device}, where members are evaluated")

@@ -1,0 +1,206 @@
+"""`esker.Evolution`: evolve any torch module, tensor or list of tensors by any reward."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from esker import assemble_functions as parts
+from esker.address import Purpose, episode_seed
+from esker.algorithms.loop import Outcome, Row, train
+from esker.calling import BadReward, Function, number
+from esker.config import EVOLUTION_RESUMABLE, EvolutionConfig
+from esker.configure import build, default_of
+from esker.errors import RunError, UsageError
+from esker.flat import Filter, Flat, Subject, layout_of
+from esker.runs.folder import RunFolder
+from esker.runs.nowhere import Nowhere
+from esker.saving import check_path, save
+from esker.strategies.openai_es import OpenAIES
+from esker.tasks.batches import Batches
+from esker.tasks.functions import Caller, Functions, generators_kept, seed_generators
+
+
+class Evolution:
+    """Evolve a model by a reward (higher is better): `Evolution(model, reward, population=50, …).run(200)`.
+
+    `reward(model) -> float`; it may also take `weights=` (the parameters as a list) and `seed=` (a number that belongs to
+    this evaluation). `reward_batch(members) -> (n,) tensor` evaluates many at once instead. `params` chooses which
+    parameters move; `test_kwargs` are passed to one more call at every report, in this process; `save_path` is written at
+    every report; `on_iteration` sees every row of the history and may answer True to stop. All other options are the
+    fields of `esker.config.EvolutionConfig`. What is wrong with the request raises UsageError, what fails under way
+    RunError; either way the model is left with the best (or last) parameters found.
+    """
+
+    def __init__(
+        self,
+        model: Subject,
+        reward: Function | None = None,
+        *,
+        reward_batch: Function | None = None,
+        params: Filter | None = None,
+        test_kwargs: Mapping[str, Any] | None = None,
+        save_path: str | Path | None = None,
+        on_iteration: Callable[[Row], bool | None] | None = None,
+        **options: Any,
+    ) -> None:
+        parts.check_form(reward, reward_batch, options, tests=test_kwargs is not None)
+        self.config = config = build(EvolutionConfig, options)
+        self.model = model
+        self.save_path = None if save_path is None else Path(save_path)
+        if self.save_path is not None:
+            check_path(self.save_path)
+        self.on_iteration = on_iteration
+        self.history: list[Row] = []
+        self.outcome: Outcome | None = None
+        self.notices: list[str] = []  # what had to be mended on resume
+        self._test_kwargs = test_kwargs
+        self._tester: Caller | None = None
+        self._report_every: int | None = None
+        self._flat = Flat(model, layout_of(model, params))
+        self._task: Functions | Batches
+        if reward is not None:
+            self._task = parts.function_task(config, self._flat, reward, test_kwargs or {})
+        else:
+            assert reward_batch is not None
+            self._task = parts.batch_task(config, self._flat, reward_batch)
+        self._table = parts.noise_table(config, self._flat)
+        if self._table is not None:
+            weakref.finalize(self, self._table.close)
+        self._state = parts.initial_state(config, self._flat, self._task, self._table)
+        self._folder = None if config.run_dir is None else self._new_folder(Path(config.run_dir))
+
+    @classmethod
+    def resume(cls, run_dir: str | Path, model: Subject, reward: Function | None = None, **arguments: Any) -> Evolution:
+        """Go on with a run folder, bit-identical to never having stopped: nothing is evaluated again.
+
+        `model` gives the layout; its values do not matter. The other arguments are those of `Evolution`: what is not
+        stored (`reward_batch`, `params`, …) is given anew, stop conditions and workers may be changed, the rest may not.
+        """
+        folder = RunFolder.open(Path(run_dir))
+        known = {f.name: f for f in fields(EvolutionConfig)}
+        for name in arguments.keys() & known.keys():
+            if name not in EVOLUTION_RESUMABLE:
+                raise UsageError(f"{name} cannot be changed on resume, since the result would not be that run's")
+        stored = vars(folder.config({"function": EvolutionConfig}))
+        options = {name: value for name, value in stored.items() if value != default_of(known[name])}
+        self = cls(model, reward, **{**options, **arguments})
+        self._folder = folder
+        self.notices = parts.continue_in(folder, self.config, self._state, parts.about(self._flat, self._task))
+        self.history = folder.rows()
+        self._flat.write(self._state.final)
+        return self
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations have been made."""
+        return self._state.generation
+
+    @property
+    def strategy(self) -> OpenAIES:
+        """The strategy that moves the centre."""
+        return self._state.strategy
+
+    @property
+    def best_reward(self) -> float | None:
+        """The best reward of a centre so far, a mean of its evaluations."""
+        return self._state.progress.best_return
+
+    def run(self, iterations: int, report_every: int | None = 10) -> Any:
+        """Make so many more iterations, or stop at the goal; answers the model, which holds the parameters found."""
+        for name, value in (("iterations", iterations), ("report_every", report_every)):
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
+        self._state.config = replace(self.config, generations=self.iteration + iterations)
+        self._report_every = report_every
+        if self._folder is not None:
+            self._folder.lock()
+        status = "failed"
+        try:
+            with parts.function_engine(self.config, self._task, self._table) as engine:
+                self.outcome = train(self._folder or Nowhere(), self._state, engine, self._seen)
+            status = f"finished: {self.outcome.reason}"
+        except KeyboardInterrupt:
+            status = "interrupted"
+            raise
+        except RunError as error:
+            raise RunError(f"{error}\n{self._advice()}") from error
+        finally:
+            self._leave(status)
+        if report_every is not None and self.history and self.iteration % report_every:
+            self._report(self.history[-1])
+        return self.model
+
+    def _new_folder(self, path: Path) -> RunFolder:
+        stored = replace(self.config, run_dir=None)  # a run folder can be moved: it does not name itself
+        folder = RunFolder.create(path, stored, parts.about(self._flat, self._task))
+        folder.checkpoint(self._state.snapshot(), latest=True)
+        return folder
+
+    def _seen(self, row: Row, returns: Any = None) -> str | None:
+        self.history.append(row)
+        if self._report_every is not None and self.iteration % self._report_every == 0:
+            self._report(row)
+        stop = self.on_iteration is not None and self.on_iteration(row)
+        return "stopped by on_iteration" if stop else None
+
+    def _report(self, row: Row) -> None:
+        """Make the test call, print a line, save the parameters."""
+        tested = None if self._test_kwargs is None else self._test(self._test_kwargs)
+        if not self.config.quiet:
+            print(describe_row(row, tested), flush=True)
+        if self.save_path is not None:
+            self._flat.write(self._state.final)
+            save(self.save_path, self.model)
+
+    def _test(self, test_kwargs: Mapping[str, Any]) -> float:
+        """One more call on the centre, in this process."""
+        task = self._task
+        assert isinstance(task, Functions)
+        self._tester = self._tester or Caller(task.subject, task.layout, task.call, task.device)
+        seed = episode_seed(task.seed, Purpose.EVALUATION, self.iteration)
+        with generators_kept(True):
+            seed_generators(seed)
+            try:
+                value = self._tester(self.strategy.center.numpy(), seed, test_kwargs)
+                return number(value, self._tester.device)
+            except BadReward as error:
+                raise RunError(f"the test call after iteration {self.iteration}: {error}") from None
+            finally:
+                self._tester.restore()
+                self._flat.write(self._state.final)
+
+    def _leave(self, status: str) -> None:
+        """Leave model, save path and folder in order, however the run ended."""
+        self._flat.write(self._state.final)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
+                self._folder.checkpoint(self._state.snapshot(), latest=True)
+                self._folder.prune(self.config.keep)
+                self._folder.write_status(status)
+            self._folder.unlock()
+        if self.save_path is not None and self.history:
+            finished = status.startswith("finished")
+            with contextlib.suppress(*() if finished else (RunError,)):  # what went wrong first is what to say
+                save(self.save_path, self.model)
+
+    def _advice(self) -> str:
+        if self._folder is None:
+            return f"the model holds what {self.iteration} complete iterations found; run() goes on from there"
+        return f"nothing committed is lost; continue with: esker.Evolution.resume({str(self._folder.path)!r}, model, reward)"
+
+
+def describe_row(row: Row, tested: float | None = None) -> str:
+    """An iteration in one line."""
+    center = "–" if row["center_return"] is None else f"{row['center_return']:.6g}"
+    best = "–" if row["best_return"] is None else f"{row['best_return']:.6g}"
+    test = "" if tested is None else f"  test {tested:.6g}"
+    return (
+        f"iteration {row['generation'] + 1}  reward {center}  best {best}{test}  "
+        f"members mean {row['return_mean']:.6g} max {row['return_max']:.6g}  "
+        f"sigma {row['sigma']:.3g}  lr {row['lr']:.3g}  {row['wall_time']:.1f} s"
+    )

@@ -1,0 +1,110 @@
+"""MLPs for training: one flat vector of parameters, in the very order that workers run them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from esker.noise import Row
+
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "leaky_relu": F.leaky_relu,
+    "elu": F.elu,
+    "selu": F.selu,
+    "silu": F.silu,
+}
+
+
+def initial(sizes: tuple[int, ...], rng: np.random.Generator) -> Row:
+    """torch's own initialisation of linear layers: weights and biases uniform within ±1/√fan_in."""
+    parts = []
+    for fan_in, fan_out in pairwise(sizes):
+        bound = 1 / np.sqrt(fan_in)
+        parts += [rng.uniform(-bound, bound, fan_out * fan_in), rng.uniform(-bound, bound, fan_out)]
+    return np.concatenate(parts).astype(np.float32)
+
+
+class FlatMLP:
+    """An MLP whose parameters are views of one flat vector, laid out as the workers' rows are: weight, bias, weight, …"""
+
+    def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu") -> None:
+        self.activation = ACTIVATIONS[activation]
+        self.flat = torch.zeros(dimension(sizes), device=device)
+        shapes = [shape for fan_in, fan_out in pairwise(sizes) for shape in ((fan_out, fan_in), (fan_out,))]
+        self.parameters = views(self.flat, shapes)
+
+    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Outputs (batch, out) for inputs (batch, in)."""
+        return run(inputs, self.parameters, F.linear, self.activation)
+
+
+class TwinMLP:
+    """Two MLPs of one shape, run side by side as one batched product; every parameter is a view of `flat`.
+
+    Weights are (2, in, out), so that their gradients come out in the same layout: fused optimizers rely on that.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu") -> None:
+        self.activation = ACTIVATIONS[activation]
+        self.flat = torch.zeros(2 * dimension(sizes), device=device)
+        shapes = [shape for fan_in, fan_out in pairwise(sizes) for shape in ((2, fan_in, fan_out), (2, 1, fan_out))]
+        self.parameters = views(self.flat, shapes)
+        self.first = [parameter.detach()[0] for parameter in self.parameters]
+
+    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Outputs (2, batch, out) for inputs (batch, in), which both share."""
+        return run(inputs.expand(2, *inputs.shape), self.parameters, _batched, self.activation)
+
+    def frozen_first(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Outputs (batch, out) of the first MLP; gradients reach the inputs, not the parameters."""
+        return run(inputs, self.first, _single, self.activation)
+
+
+def run(
+    inputs: torch.Tensor,
+    parameters: Sequence[torch.Tensor],
+    layer: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor],
+    activation: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """Layer after layer, with the activation between them."""
+    x = layer(inputs, parameters[0], parameters[1])
+    for weight, bias in zip(parameters[2::2], parameters[3::2], strict=True):
+        x = layer(activation(x), weight, bias)
+    return x
+
+
+def _batched(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.baddbmm(bias, x, weight)
+
+
+def _single(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(bias, x, weight)
+
+
+def views(flat: torch.Tensor, shapes: Sequence[tuple[int, ...]]) -> list[torch.nn.Parameter]:
+    """Parameters that share the memory of a flat vector."""
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    parts = torch.split(flat, sizes)
+    return [torch.nn.Parameter(part.view(shape)) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def dimension(sizes: tuple[int, ...]) -> int:
+    """How many parameters one MLP has."""
+    return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(sizes))
+
+
+def twins(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
+    """Two rows in the layout of a `TwinMLP`."""
+    parts, at = [], 0
+    for fan_in, fan_out in pairwise(sizes):
+        size = fan_in * fan_out
+        parts += [row[at : at + size].reshape(fan_out, fan_in).T.reshape(-1) for row in rows]
+        parts += [row[at + size : at + size + fan_out] for row in rows]
+        at += size + fan_out
+    return np.concatenate(parts)

@@ -1,0 +1,79 @@
+"""Transitions as rows of shared memory, appended by one process and read by all; NumPy only.
+
+The memory is a file of the run folder, or nameless. Rows are never changed once written, and how many are committed is
+part of the run's snapshots: what a crash left behind them is written again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.noise import anonymous_memory
+
+Rows = NDArray[np.float32]
+FIRST_ROWS = 1 << 16  # the memory doubles from here; untouched pages cost nothing
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a row: observation, action, reward, next observation, and 1 where the episode did not terminate."""
+
+    observation: int
+    action: int
+
+    @property
+    def width(self) -> int:
+        return 2 * self.observation + self.action + 2
+
+    @property
+    def reward(self) -> int:
+        return self.observation + self.action
+
+
+class SharedRows:
+    """A growing matrix in a file that several processes map; one of them appends."""
+
+    def __init__(self, descriptor: int, width: int) -> None:
+        self.descriptor = descriptor
+        self.width = width
+        self.mapped: Rows = np.empty((0, width), dtype=np.float32)
+        self._map: mmap.mmap | None = None
+
+    @classmethod
+    def create(cls, path: Path | None, width: int) -> SharedRows:
+        """Rows in a file, whose earlier content is kept, or in nameless memory that goes with its processes."""
+        if path is None:
+            return cls(anonymous_memory(0), width)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        os.set_inheritable(descriptor, True)
+        return cls(descriptor, width)
+
+    def first(self, count: int) -> Rows:
+        """The first rows, as a view of the shared memory."""
+        if count > len(self.mapped):
+            self._remap(count)
+        return self.mapped[:count]
+
+    def _remap(self, count: int) -> None:
+        rows = max(FIRST_ROWS, 1 << (count - 1).bit_length())
+        size = rows * self.width * 4
+        if os.fstat(self.descriptor).st_size < size:
+            os.ftruncate(self.descriptor, size)
+        self._map = mmap.mmap(self.descriptor, size)
+        self.mapped = np.frombuffer(self._map, dtype=np.float32).reshape(rows, self.width)
+
+    def sync(self) -> None:
+        """Return when everything written is on the disk."""
+        if self._map is not None:
+            self._map.flush()
+        os.fsync(self.descriptor)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.descriptor)

@@ -1,0 +1,129 @@
+"""The hybrids' task: rolls individuals out, trains actors and critics; shipped to every worker once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from esker.address import Purpose, generator
+from esker.learners.rows import SharedRows
+from esker.learners.spec import LearnerSpec
+from esker.policies.heads import BoxHead
+from esker.policies.mlp import MLP
+from esker.tasks.environments import Environment
+from esker.tasks.requests import Answer, CriticDone, CriticWork, Failed, Request, Training, Trial, Tried
+from esker.tasks.rollouts import Board, Stage, what_failed
+
+if TYPE_CHECKING:
+    from esker.learners.replay import Replay
+    from esker.learners.td3 import Actor, Critics
+
+
+@dataclass(frozen=True)
+class HybridTask:
+    """Environment, actor and learner of a run."""
+
+    environment: Environment
+    network: MLP
+    head: BoxHead
+    spec: LearnerSpec
+    seed: int
+    replay_size: int
+    fresh_environments: bool = False
+
+    def open(self, rows: SharedRows, board: Board) -> Workbench:
+        """The task in one process, beside the run's replay memory."""
+        return Workbench(self, rows, board)
+
+
+class Workbench:
+    """A task opened in one process; what trains is built when first asked for, so that others stay light."""
+
+    def __init__(self, task: HybridTask, rows: SharedRows | None, board: Board) -> None:
+        self.task = task
+        self.board = board
+        self.stage = Stage(task.environment, task.network, task.head, board, task.fresh_environments)
+        self.rows = rows
+        self._replay: Replay | None = None
+        self._actor: Actor | None = None
+        self._critics: Critics | None = None
+
+    def answer(self, request: Request) -> Answer:
+        """Do what is asked; a failure is an answer too."""
+        try:
+            return self._try(request) if isinstance(request, Trial) else self.train_critic(request)
+        except Exception as error:
+            return Failed(*what_failed(error))
+
+    @property
+    def replay(self) -> Replay:
+        """The run's replay buffer, as this process sees it."""
+        if self._replay is None:
+            assert self.rows is not None
+            from esker.learners.replay import Replay
+
+            self._replay = Replay(self.rows, self.task.replay_size, self.task.spec.device)
+        return self._replay
+
+    @property
+    def critics(self) -> Critics:
+        """The critics of this process, as they begin."""
+        if self._critics is None:
+            from esker.learners.td3 import Critics
+
+            one_thread()
+            self._critics = Critics(self.task.spec, generator(self.task.seed, Purpose.INITIAL, 1))
+        return self._critics
+
+    def _try(self, trial: Trial) -> Tried:
+        episodes = trial.episodes
+        if trial.training is not None:
+            assert episodes.parameters is not None
+            episodes = replace(episodes, parameters=self.improve(episodes.parameters, trial.training))
+        return Tried(episodes.parameters, *self.stage.run(episodes))
+
+    def improve(self, parameters: np.ndarray, training: Training) -> np.ndarray:
+        """Train an actor on a frozen critic."""
+        import torch
+
+        from esker.learners.batches import Batches
+        from esker.learners.td3 import Actor, critic_network
+
+        one_thread()
+        self._actor = self._actor or Actor(self.task.spec)
+        actor, critic = self._actor, critic_network(self.task.spec)
+        critic.flat.copy_(torch.from_numpy(np.array(training.critic)))
+        self.replay.see(training.replay_count)
+        batches = Batches(self.task.spec, self.replay, training.key)
+        actor.begin(parameters)
+        actor.train(batches, critic, training.updates, self._tick)
+        return actor.row()
+
+    def train_critic(self, work: CriticWork) -> CriticDone:
+        """Train this process's critics."""
+        from esker.learners.batches import Batches
+        from esker.learners.td3 import actor_network
+
+        critics = self.critics
+        critics.load(work.state)
+        bootstrap = actor_network(self.task.spec, work.actor)
+        self.replay.see(work.replay_count)
+        batches = Batches(self.task.spec, self.replay, work.key)
+        loss = critics.train(batches, bootstrap, work.updates, self._tick)
+        return CriticDone(critics.state(), loss)
+
+    def _tick(self) -> None:
+        self.board[0] += 1
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.stage.close()
+
+
+def one_thread() -> None:
+    """One torch thread: processes share the cores, and sums keep their bits."""
+    import torch
+
+    torch.set_num_threads(1)

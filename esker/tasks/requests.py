@@ -1,0 +1,86 @@
+"""What the hybrids ask of their workers, and the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.noise import Row
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Improve an actor by gradients before it is rolled out: so many updates on this critic, with a fresh optimizer."""
+
+    critic: Row
+    updates: int
+    key: int
+    replay_count: int
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """One episode for each seed; without parameters, actions are random."""
+
+    seeds: tuple[int, ...]
+    parameters: Row | None
+    record: bool = True
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One individual: train it if asked to, then roll it out. `name` says whose it is, for messages."""
+
+    name: str
+    episodes: Episodes
+    training: Training | None = None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of an individual; `parameters` are those that were rolled out."""
+
+    parameters: Row | None
+    returns: list[float]
+    lengths: list[int]
+    rows: NDArray[np.float32] | None
+
+    @property
+    def fitness(self) -> float:
+        """The mean return."""
+        return float(np.mean(self.returns))
+
+
+@dataclass(frozen=True)
+class CriticWork:
+    """Train critics from this state with this bootstrap actor. Workers keep nothing, so any of them can do it."""
+
+    actor: Row
+    updates: int
+    key: int
+    replay_count: int
+    state: Arrays
+
+
+@dataclass(frozen=True)
+class CriticDone:
+    """The critics' whole state after the work, and the mean loss over it."""
+
+    state: Arrays
+    loss: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The request could not be answered."""
+
+    error: str
+    trace: str
+
+
+Request = Trial | CriticWork
+Answer = Tried | CriticDone | Failed
