@@ -15,7 +15,7 @@ from esker.errors import RunError, UsageError
 
 _own_ray = False
 OBJECT_STORE = 200_000_000  # bytes: a centre per generation is all that lives there
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_BACKEND_LOG_LEVEL": "error"}
 # A frozen node is given up after some four seconds instead of half a minute.
 HEALTH = {
     "RAY_health_check_period_ms": "1000",
@@ -151,6 +151,8 @@ def _why_refused(address: str, error: Exception) -> str:
         return f"the cluster at {address} has other versions: {' '.join(text.split())}"
     if isinstance(error, ConnectionError) and address == "auto":
         return "no Ray cluster runs on this machine; start one with `esker cluster head`, or leave --address out"
+    if "Failed to connect" in text and os.environ.get("RAY_AUTH_MODE") == "token":  # something listens: `reach` found it
+        return f"the cluster at {address} does not let us in; is the token in {token_file()} a copy of the head's?"
     return f"the Ray cluster at {address} could not be joined: {_last_line(error)}"
 
 
