@@ -13,9 +13,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "train": "esker.api",
     "resume": "esker.api",
-    "load": "esker.api",
-    "evaluate": "esker.api",
-    "Run": "esker.api",
+    "load": "esker.trained",
+    "evaluate": "esker.trained",
+    "Run": "esker.trained",
     "Evolution": "esker.evolution",
     "EvolutionModule": "esker.evolution_module",
     "OpenAIES": "esker.strategies.openai_es",
@@ -37,11 +37,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from esker.api import Run, evaluate, load, resume, train
+    from esker.api import resume, train
     from esker.errors import RunError, UsageError
     from esker.evolution import Evolution
     from esker.evolution_module import EvolutionModule
     from esker.strategies.openai_es import OpenAIES
+    from esker.trained import Run, evaluate, load
 
 
 def __getattr__(name: str) -> Any:

@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from esker import __version__, api
-from esker.api import Trained
+from esker import __version__
 from esker.configure import default_of, to_toml
 from esker.errors import UsageError
 from esker.runs import checkpoints
 from esker.runs.folder import is_checkpoint
+from esker.trained import Trained, evaluate, open_trained
 
 NOT_SHOWN = {"env", "algo", "run_dir", "quiet", "seed"}
 
@@ -32,11 +32,11 @@ class Card:
 
 def write_card(path: Path, checkpoint: str, episodes: int, output: Path | None = None, workers: int | None = None) -> Card:
     """Evaluate a checkpoint, record it, and put everything that others need into one folder."""
-    trained = api.open_trained(path, checkpoint)
+    trained = open_trained(path, checkpoint)
     folder = output or (Path("card") if is_checkpoint(path) else path / "card")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / "README.md").is_file()):
         raise UsageError(f"output is {str(folder)!r}, which holds something else; choose another -o")
-    evaluation, _ = api.evaluate(path, checkpoint=checkpoint, episodes=episodes, workers=workers)
+    evaluation, _ = evaluate(path, checkpoint=checkpoint, episodes=episodes, workers=workers)
     folder.mkdir(parents=True, exist_ok=True)
     results = results_of(evaluation.summary())
     notices = [*trained.notices, *_replay(path, checkpoint, folder), *_curve(path, folder)]

@@ -12,11 +12,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.api import Trained, open_trained, policy_of
 from esker.errors import RunError, UsageError, nearest
 from esker.policies.observations import is_image
 from esker.policies.policy import Policy
 from esker.runs.folder import is_checkpoint
+from esker.trained import Trained, open_trained, policy_of
 from esker.twins import files
 from esker.twins.networks import network_twin
 

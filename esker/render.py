@@ -12,13 +12,13 @@ import gymnasium as gym
 import numpy as np
 
 from esker.address import Purpose, episode_seed
-from esker.api import Trained, environment_of, open_trained, policy_of
 from esker.errors import RunError, UsageError
 from esker.logs.video import Frame, VideoWriter, caption, write_gif
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.tasks.display import prepare_offscreen, require_display
 from esker.tasks.environments import Env, Environment, silence
+from esker.trained import Trained, environment_of, open_trained, policy_of
 
 DEFAULT_FPS = 30.0
 

@@ -13,12 +13,13 @@ import yaml
 from small_runs import small_run
 
 import esker
-from esker.api import configure, open_trained
+from esker.api import configure
 from esker.card import command
 from esker.cli import main
 from esker.config import ESConfig
 from esker.flags import Parser, add_options, given
 from esker.runs.reading import INCIDENTAL
+from esker.trained import open_trained
 
 
 @pytest.fixture(scope="module")

@@ -254,8 +254,8 @@ def test_mujoco_draws_without_a_display(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_mujoco_runner_is_followed_and_drawn_at_the_size_asked_for() -> None:
     pytest.importorskip("mujoco")
-    from esker.api import open_trained
     from esker.render import open_environment
+    from esker.trained import open_trained
 
     trained = open_trained(small_run("HalfCheetah-v5", generations=1, max_episode_steps=5))
     env = open_environment(trained, "rgb_array", (96, None))

@@ -208,7 +208,7 @@ class Coordinator:
     def _train(self) -> str:
         import ray
 
-        from esker import api
+        from esker import following
         from esker.algorithms.loop import catch_up
         from esker.assemble import build_state, build_task, ray_engine
 
@@ -232,7 +232,7 @@ class Coordinator:
                 self._engine.interrupt()
             return self._engine
 
-        run = api._follow(folder, state, state.task, table, self, notices, api.Callbacks(), engine)
+        run = following.follow(folder, state, state.task, table, self, notices, following.Callbacks(), engine)
         return run.outcome.reason if run.outcome else "finished"
 
     def _was_ended(self, folder: RunFolder) -> bool:

@@ -11,7 +11,7 @@ from esker.flags import Parser
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from esker.api import Run
+    from esker.trained import Run
 
 Commands = _SubParsersAction  # the subparsers that `add` functions add to
 

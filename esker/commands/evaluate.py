@@ -23,9 +23,9 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker import api
+    from esker.trained import evaluate
 
-    result, notices = api.evaluate(
+    result, notices = evaluate(
         namespace.run,
         episodes=namespace.episodes,
         checkpoint=namespace.checkpoint,

@@ -26,9 +26,9 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.api import Run
     from esker.logs.backends import BackendError
     from esker.logs.wandb import attach
+    from esker.trained import Run
 
     run = Run(namespace.run)
     files = [Path(name) for name in namespace.files] or _made(run.path)
