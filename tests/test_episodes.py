@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,19 @@ def test_no_step_is_taken_past_an_episodes_end_or_for_nobody(tmp_path: Path) -> 
 
 def test_the_episode_cap_ends_episodes() -> None:
     assert {result.length for result in evaluate(task_for("Corridor"), 5, cap=4).values()} == {4}
+
+
+@pytest.mark.parametrize("limit", [3, 7, 500])
+def test_the_time_limit_of_an_environment_ends_episodes_as_gymnasium_does(limit: int) -> None:
+    task = task_for("Corridor", kwargs={"length": 50})
+    limited = replace(task, environment=replace(task.environment, max_episode_steps=limit))
+    env = limited.environment.make()
+    env.reset(seed=limited.reset_seed(0, 1))
+    over, length, total = False, 0, 0.0
+    while not over:
+        _, reward, terminated, truncated, _ = env.step(0)
+        over, length, total = terminated or truncated, length + 1, total + float(reward)
+    assert {(result.length, result.total) for result in evaluate(limited, 5).values()} == {(length, total)}
 
 
 def test_statistics_are_the_sums_of_the_observations_acted_on() -> None:

@@ -256,7 +256,9 @@ def test_served_page_follows_a_live_run(driver: Any, tmp_path: Path) -> None:
         assert driver.find_element("css selector", "#runs tbody td.number").text == "2"
         driver.execute_script("window.marker = 1")
         esker.resume(run, generations=5)
-        assert waited(lambda: driver.find_element("css selector", "#runs tbody td.number").text == "5")
+        # Read in one go: the page replaces the table while it follows the run.
+        cell = "return document.querySelector('#runs tbody td.number').textContent"
+        assert waited(lambda: driver.execute_script(cell) == "5")
         assert driver.execute_script("return window.marker") == 1  # by news, not by loading the page again
         server.shutdown()
 

@@ -23,6 +23,7 @@ from esker.algorithms.loop import apply
 from esker.api import configure
 from esker.assemble import build_state, build_task, describe, open_engine
 from esker.bench import Measurement
+from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder
 from esker.tasks.environments import Environment, silence
 
@@ -87,14 +88,15 @@ def recording(env: str, folder: str) -> Any:
 
 
 def _alternate(case: Case, folder: Path, slices: int) -> tuple[list[float], list[float], int]:
-    config, environment, _ = configure(case.env, {"slots": 32, **case.options}, preset=None)
+    config, environment, _ = configure(case.env, case.options, preset=None)
     with silence():
         probe = environment.make()
         about = describe(probe)
     task = build_task(config, environment, about)
     state, table = build_state(config, task)
     if case.solved_first:
-        state.strategy.center.copy_(_solved(case.env, folder))
+        state.restore(_solved(case.env, folder))
+        state.strategy.sigma = config.sigma
     start = state.snapshot()
     recorder = Environment("esker.bench.rollout:recording", kwargs={"env": case.env, "folder": str(folder)})
     with open_engine(replace(task, environment=recorder), WORKERS, table) as engine:
@@ -120,14 +122,13 @@ def _alternate(case: Case, folder: Path, slices: int) -> tuple[list[float], list
     return ours, raw, replayers.steps
 
 
-def _solved(env: str, folder: Path) -> Any:
-    """The parameters of a policy that solves the environment."""
-    import torch
-
+def _solved(env: str, folder: Path) -> Snapshot:
+    """The state of a run that solves the environment, observation statistics included."""
     from esker.api import train
+    from esker.trained import open_trained
 
     run = train(env, run_dir=str(folder / "solved"), quiet=True, hidden=(64, 64), workers=WORKERS)
-    return torch.from_numpy(run.policy("best").parameters)
+    return open_trained(run.path, "best").snapshot
 
 
 class Replayers:

@@ -173,6 +173,20 @@ def tried(environment: Environment, timeout: float | None = None) -> Iterator[En
         env.close()
 
 
+def bare_step(env: Env) -> tuple[Callable[[Any], Any], int | None]:
+    """The step below Gymnasium's own bookkeeping, and the time limit that its caller must keep instead.
+
+    `gymnasium.make` puts TimeLimit and OrderEnforcing around an environment: a counter and an assertion, at the price of
+    three Python calls a step. Slots count steps themselves. Any wrapper outside of these two is left where it is.
+    """
+    limit = None
+    if type(env) is gym.wrappers.TimeLimit:
+        limit, env = env._max_episode_steps, env.env
+    if type(env) is gym.wrappers.OrderEnforcing:
+        env = env.env
+    return env.step, limit
+
+
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Send what C libraries print (MuJoCo: one warning per environment made) nowhere."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from esker.policies.mlp import MLP
 from esker.policies.network import Network, Rows
 from esker.policies.shared_mlp import SharedMLPRows
 from esker.population import Population, direction_of
-from esker.tasks.environments import Env, Environment, silence
+from esker.tasks.environments import Env, Environment, bare_step, silence
 from esker.tasks.task import Board, Give, Job, Result, Take
 
 Ended = tuple[int, str | None, str]  # a row whose episode ended; the error that ended it, and its trace
@@ -138,6 +139,8 @@ class Slots:
         self.sums = np.zeros((task.slots, task.statistics_size))
         self.squares = np.zeros((task.slots, task.statistics_size))
         self.envs: list[Env] = []
+        self.steps: list[Callable[[Any], Any]] = []
+        self.limit: int | None = None  # of the environment, where slots keep it
         self.items: list[int] = [0] * task.slots
         self.totals: list[float] = [0.0] * task.slots
         self.signs: list[int] = [0] * task.slots
@@ -179,6 +182,7 @@ class Slots:
         """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
         observations, totals, items, board = self.observations, self.totals, self.items, self.board
+        steps = self.steps
         shape, signed, bonus = self.observations.shape[1:], self.task.sign_fitness, self.task.survival_bonus
         ended: list[Ended] = []
         reward: Any
@@ -187,7 +191,7 @@ class Slots:
         for row in range(busy):
             board[1] = items[row]
             try:
-                observation, reward, terminated, truncated, _ = self.envs[row].step(actions[row])
+                observation, reward, terminated, truncated, _ = steps[row](actions[row])
                 totals[row] += reward
                 if type(observation) is not np.ndarray:
                     observation = np.asarray(observation)
@@ -204,9 +208,9 @@ class Slots:
         return self._capped(busy, ended)
 
     def _capped(self, busy: int, ended: list[Ended]) -> list[Ended]:
-        """The rows that ended, and those that reached the episode cap."""
-        cap = self.job.episode_cap
-        if cap is not None:
+        """The rows that ended, and those that reached the episode cap or the environment's own limit."""
+        cap = min((limit for limit in (self.job.episode_cap, self.limit) if limit is not None), default=None)
+        if cap is not None and self.tick - min(self.begun[:busy]) >= cap:
             done = {row for row, _, _ in ended}
             ended += [(row, None, "") for row in range(busy) if self.tick - self.begun[row] >= cap and row not in done]
         return ended
@@ -285,11 +289,13 @@ class Slots:
             return self.envs[row]
         with silence():
             env = self.task.environment.make()
+        step, self.limit = bare_step(env)
         if row < len(self.envs):
             self.envs[row].close()
-            self.envs[row] = env
+            self.envs[row], self.steps[row] = env, step
         else:
             self.envs.append(env)
+            self.steps.append(step)
         return env
 
     def _end(self, row: int, error: str | None, trace: str) -> Result:
@@ -325,6 +331,7 @@ class Slots:
 
     def _swap(self, row: int, last: int) -> None:
         self.envs[row], self.envs[last] = self.envs[last], self.envs[row]
+        self.steps[row], self.steps[last] = self.steps[last], self.steps[row]
 
     def close(self) -> None:
         """Close the environments."""
