@@ -1,6 +1,8 @@
 """Presets: every file is a valid configuration, is listed, and says whether there is evidence."""
 
 import json
+import statistics
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +67,23 @@ def test_evidence_that_is_claimed_lies_where_the_preset_says():
         if preset.evidence is not None and "(" in preset.evidence:
             path = root / preset.evidence.rsplit("(", 1)[1].rstrip(")")
             assert json.loads(path.read_text())["preset"] == preset.name
+
+
+def test_a_preset_with_evidence_is_chosen_before_one_without() -> None:
+    chosen = presets.for_environment("Swimmer-v5", "es")
+    assert chosen is not None
+    assert (chosen.name, chosen.evidence is not None) == ("swimmer/ars", True)
+    assert presets.load_all()["swimmer/es"].evidence is None
+
+
+def test_evidence_names_a_file_that_holds_every_seed() -> None:
+    root = Path(presets.__file__).parents[2]
+    for preset in presets.load_all().values():
+        if preset.evidence is not None:
+            file = root / preset.evidence.split("(")[-1].rstrip(")")
+            stored = json.loads(file.read_text())
+            means = [seed["evaluation"]["mean"] for seed in stored["seeds"]]
+            assert stored["preset"] == preset.name
+            assert (
+                f"median {statistics.median(means):,.0f}, worst {min(means):,.0f} of {len(means)} seeds" in preset.evidence
+            )

@@ -57,5 +57,9 @@ def _from_file(path: Path) -> Preset:
 
 
 def for_environment(env: str, algo: str) -> Preset | None:
-    """The preset that a known environment gets by itself: the one named after the algorithm."""
-    return next((p for p in load_all().values() if p.env == env and p.name.endswith(f"/{algo}")), None)
+    """The preset that a known environment gets by itself: one with evidence, else the one named after the algorithm."""
+    known = [preset for preset in load_all().values() if (preset.env, preset.algo) == (env, algo)]
+    own = [preset for preset in known if preset.name.endswith(f"/{algo}")]
+    # A setting that was seen to learn beats one that was not, unless that one was seen too.
+    candidates = [preset for preset in own + known if preset.evidence is not None] or own
+    return candidates[0] if candidates else None
