@@ -34,6 +34,8 @@ from esker.tasks.episodes import Episodes
 if TYPE_CHECKING:
     from esker.engines.ray import RayEngine
 
+CACHE_BYTES = 2**20
+
 
 def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> Episodes:
     """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
@@ -46,9 +48,10 @@ def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> 
             f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
         )
     observations = spaces.from_json(about["observation_space"])
+    network = network_for(config, observations, head.outputs)
     return Episodes(
         environment=environment,
-        network=network_for(config, observations, head.outputs),
+        network=network,
         head=head,
         seed=config.seed,
         antithetic=config.antithetic,
@@ -63,7 +66,7 @@ def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> 
         survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
-        slots=config.slots,
+        slots=config.slots or default_slots(network.dimension),
         vectorizer=config.vectorizer,
     )
 
@@ -95,6 +98,11 @@ def network_notices(task: Episodes) -> list[str]:
     if getattr(task.network, "batched", True):
         return []
     return [f"network {task.network.path} cannot be batched by torch.vmap: its members are run one by one"]  # type: ignore[attr-defined]
+
+
+def default_slots(dimension: int) -> int:
+    """As many rows as keep their parameters in about a megabyte of cache. Results do not depend on it, speed does."""
+    return max(8, min(64, CACHE_BYTES // (4 * dimension)))
 
 
 def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:
