@@ -98,10 +98,10 @@ class LocalEngine:
             self._send(worker, Drop())
         while any(worker.in_generation for worker in self._workers.values()):
             self._pump(plan)
-        # Episodes of one length finish together when shared out at once; others need items in reserve to even out.
+        # Episodes of one length finish together when shared out at once; others need some items in reserve to even out, but
+        # not so many that slots run half empty. A function's length is always 1 and tells nothing of how long it takes.
         lengths = {result.length for result in plan.results.values()}
-        # A function's length is always 1 and tells nothing of how long it takes.
-        self._share = 1.0 if len(lengths) == 1 and lengths != {1} else 0.5
+        self._share = 0.5 if lengths == {1} else 1.0 if len(lengths) == 1 else 0.85
 
     def wake(self) -> None:
         """From another thread: the plan has changed, look at it."""
