@@ -163,7 +163,7 @@ def test_flags_beat_the_file_which_beats_the_preset_which_beats_the_defaults(ask
         == 0
     )
     config = tomllib.loads((tmp_path / "r" / "config.toml").read_text())
-    assert (config["lr"], config["sigma"], config["center_episodes"]) == (0.5, 0.3, 20)  # flag, file, preset
+    assert (config["lr"], config["sigma"], config["center_episodes"]) == (0.5, 0.3, 100)  # flag, file, preset
     assert config["activation"] == ESConfig().activation
 
 
