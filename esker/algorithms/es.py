@@ -100,11 +100,10 @@ class EvolutionStrategy:
         members = [plan.of_member(member) for member in range(plan.complete)]
         center = plan.of_center()
         seen = [r for episodes in members for r in episodes if r.statistics is not None]
-        total, squares = np.zeros(self.task.statistics_size), np.zeros(self.task.statistics_size)
+        moments = np.zeros((2, self.task.statistics_size))
         for result in seen:
             assert result.statistics is not None
-            total += result.statistics[0]
-            squares += result.statistics[1]
+            moments += result.statistics
         used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
         fitness = np.array([[r.fitness for r in episodes] for episodes in members]).mean(axis=1)
@@ -118,8 +117,8 @@ class EvolutionStrategy:
             center_returns=np.array([r.total for r in center]),
             center_lengths=np.array([r.length for r in center], dtype=np.int32),
             statistics_count=np.array([sum(r.length for r in seen)]),
-            statistics_total=total,
-            statistics_squares=squares,
+            statistics_total=moments[0],
+            statistics_squares=moments[1],
             discarded_steps=np.array([evaluated - used + plan.dropped_steps]),
             seconds=np.array([seconds]),
         )

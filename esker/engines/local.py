@@ -22,12 +22,14 @@ from typing import Any
 import cloudpickle
 
 from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, Ready, Report, Setup
+from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.noise import NoiseTable, anonymous_memory
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
+RESERVE = 16  # items that a worker holds beyond its slots, at least: asking wakes this process, which has no core of its own
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
@@ -141,14 +143,15 @@ class LocalEngine:
         self._board[worker.row * BOARD_FIELDS + 2] = worker.sent
 
     def _grant(self, worker: Worker, plan: Plan) -> None:
-        """Give a worker that wants items its fair share of what is unfinished, in slots and half as many in reserve."""
+        """Give a worker that wants items its fair share of what is unfinished: its slots full and some in reserve."""
         fair = -(-int(plan.unfinished * self._share + 1) // self._count)
-        target = min(max(fair, 1), self.task.slots + self.task.slots // 2)
+        target = min(max(fair, 1), self.task.slots + max(self.task.slots // 2, RESERVE))
         items = plan.take(target - len(worker.items)) if target > len(worker.items) else []
-        if items:
+        last = not (plan.waiting or plan.may_grow)
+        if items or (last and worker.items):
             worker.items.update(items)
             worker.wants = False
-            self._send(worker, Items(items))
+            self._send(worker, Items(items, last))
 
     def _pump(self, plan: Plan) -> None:
         """Wait for workers to say something, and act on it."""
@@ -177,7 +180,7 @@ class LocalEngine:
     def _grant_all(self, plan: Plan) -> None:
         if plan.complete is None:
             for worker in list(self._workers.values()):
-                if worker.wants and plan.waiting:
+                if worker.wants:
                     self._grant(worker, plan)
 
     def _hear(self, worker: Worker, message: Any, plan: Plan) -> None:
@@ -186,9 +189,10 @@ class LocalEngine:
             worker.progress_at = time.monotonic()
             self._failed_starts = 0
         elif isinstance(message, Report):
-            worker.items.difference_update(result.item for result in message.results)
+            results = unpack(message.results)
+            worker.items.difference_update(result.item for result in results)
             worker.wants = worker.wants or message.wants
-            plan.add(message.results)
+            plan.add(results)
             self._grant_all(plan)
         elif isinstance(message, Finished):
             worker.in_generation = False

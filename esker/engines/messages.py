@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from esker.tasks.task import Result
+from esker.engines.packing import Packed
 
 BOARD_FIELDS = 3  # steps taken, item being stepped, messages sent to this worker
 REPORT_EVERY = 16  # results that a worker gathers before it reports, while it has work left
@@ -21,9 +21,10 @@ class Setup:
 
 @dataclass(frozen=True)
 class Items:
-    """More items of the current generation."""
+    """More items of the current generation; `last`: as far as is known, there are no others."""
 
     items: list[int]
+    last: bool
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Report:
     """Results since the last report; `wants` asks for more items."""
 
     generation: int
-    results: list[Result]
+    results: Packed
     wants: bool
 
 

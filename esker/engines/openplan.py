@@ -32,6 +32,11 @@ class OpenPlan(Plan):
         return len(self._queue)
 
     @property
+    def may_grow(self) -> bool:
+        """Ranges are offered as long as it is open."""
+        return True
+
+    @property
     def unfinished(self) -> int:
         """Items offered whose results are not in."""
         return len(self._wanted)

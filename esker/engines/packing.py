@@ -43,7 +43,7 @@ def unpack(packed: Packed) -> list[Result]:
     columns = (packed.items.tolist(), packed.fitness.tolist(), packed.totals.tolist(), packed.lengths.tolist())
     results = [Result(*row) for row in zip(*columns, strict=True)]
     for row, statistics in zip(packed.counted.tolist(), packed.statistics, strict=True):
-        results[row] = results[row]._replace(statistics=(statistics[0], statistics[1]))
+        results[row] = results[row]._replace(statistics=statistics)
     for row, (error, trace) in packed.errors.items():
         results[row] = results[row]._replace(error=error, trace=trace)
     return results

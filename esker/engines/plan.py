@@ -54,6 +54,11 @@ class Plan:
         return self._total - self._issued + len(self._again)
 
     @property
+    def may_grow(self) -> bool:
+        """Whether there can be more items than those known now."""
+        return self.min_steps is not None
+
+    @property
     def unfinished(self) -> int:
         """Items wanted whose results are not in."""
         return max(self._total - len(self.results), 0)

@@ -20,6 +20,7 @@ from typing import Any
 import cloudpickle
 
 from esker.engines.messages import BOARD_FIELDS, REPORT_EVERY, Broken, Drop, Finished, Items, Ready, Report, Setup
+from esker.engines.packing import pack
 from esker.noise import NoiseTable
 from esker.tasks.task import Board, Job, Result, Task
 
@@ -42,6 +43,7 @@ class Feed:
     def begin(self, job: Job) -> None:
         self.generation = job.generation
         self.asked = True  # the engine sends the first items unasked
+        self.last = False
         self.queue.clear()
         self.results.clear()
 
@@ -51,7 +53,9 @@ class Feed:
                 return None
             self._accept(message)
         while free and not self.queue:
-            if not self.asked:
+            if busy and self.last:
+                break
+            if not self.asked or (self.results and not busy):
                 self.report(wants=True)
             if busy:
                 break
@@ -62,7 +66,7 @@ class Feed:
 
     def _accept(self, message: Items) -> None:
         self.queue.extend(message.items)
-        self.asked = False
+        self.asked, self.last = False, message.last
 
     def give(self, results: Sequence[Result]) -> None:
         self.results.extend(results)
@@ -70,7 +74,7 @@ class Feed:
             self.report(wants=False)
 
     def report(self, wants: bool) -> None:
-        self.connection.send(Report(self.generation, self.results, wants))
+        self.connection.send(Report(self.generation, pack(self.results), wants))
         self.results = []
         self.asked = self.asked or wants
 

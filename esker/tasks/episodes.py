@@ -136,8 +136,8 @@ class Slots:
         self.images = task.images
         kind = np.uint8 if self.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
-        self.sums = np.zeros((task.slots, task.statistics_size))
-        self.squares = np.zeros((task.slots, task.statistics_size))
+        self.moments = np.zeros((task.slots, 2, task.statistics_size))  # sums of observations and of their squares
+        self.scratch = np.zeros((task.slots, task.statistics_size))
         self.envs: list[Env] = []
         self.steps: list[Callable[[Any], Any]] = []
         self.limit: int | None = None  # of the environment, where slots keep it
@@ -219,8 +219,9 @@ class Slots:
         """One batched forward: normalise, run every row's own parameters, choose actions."""
         observations = self.observations[:busy]
         if self.task.normalize:
-            self.sums[:busy] += observations
-            self.squares[:busy] += observations * observations
+            moments, scratch = self.moments[:busy], self.scratch[:busy]
+            moments[:, 0] += observations
+            moments[:, 1] += np.multiply(observations, observations, out=scratch)
         if self.job.normalizer is not None:
             inputs = self.job.normalizer(observations)
         else:
@@ -262,7 +263,7 @@ class Slots:
         self._load(row, member)
         self.rows.start(row)
         self.observations[row] = observation
-        self.sums[row] = self.squares[row] = 0.0
+        self.moments[row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
         noisy = task.action_noise and member is not None
         self.action_noise[row] = (
@@ -308,7 +309,7 @@ class Slots:
             return Result(item, math.nan, math.nan, length, None, error, trace)
         statistics = None
         if self.task.counts_observations(self.job.generation, item):
-            statistics = self.sums[row].copy(), self.squares[row].copy()
+            statistics = self.moments[row].copy()
         return Result(item, self._fitness(row, total, length), total, length, statistics)
 
     def _fitness(self, row: int, total: float, length: int) -> float:
@@ -322,7 +323,7 @@ class Slots:
         if row == last:
             return
         self.rows.move(last, row)
-        for rows in (self.observations, self.sums, self.squares):
+        for rows in (self.observations, self.moments):
             rows[row] = rows[last]
         columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.action_noise)
         for column in columns:

@@ -34,7 +34,7 @@ class Result(NamedTuple):
     fitness: float
     total: float
     length: int
-    statistics: tuple[Sums, Sums] | None = None
+    statistics: Sums | None = None  # the sum of observations and the sum of their squares, as two rows
     error: str | None = None
     trace: str = ""
 
