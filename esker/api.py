@@ -122,16 +122,21 @@ def _train_hybrid(
     config: Any, environment: Environment, observer: Observer, notices: list[str], callbacks: Callbacks
 ) -> Run:
     """Train with gradients: no noise table, no vectoriser, generations committed as snapshots."""
+    notices += connect_engine(config)
+    elsewhere = not callbacks and has_coordinator(config)
     with tried(environment, config.step_timeout) as probe:
         about = describe(probe)
         if not config.fresh_environments and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-    state = hybrids.begin(config, environment, about)
+    state = hybrids.begin(replace(config, device="cpu") if elsewhere else config, environment, about)
     path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
     folder = RunFolder.create(path, replace(config, run_dir=None), about)
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    return follow(folder, state, state.task, None, observer, notices, callbacks, hybrids.opener(folder, state))
+    if elsewhere:
+        return watch(folder, environment, observer, notices)
+    opener = hybrids.opener(folder, state, observer.note)
+    return follow(folder, state, state.task, None, observer, notices, callbacks, opener)
 
 
 def resume(
@@ -159,18 +164,19 @@ def resume(
     config = build(type(before), _known(before, changes), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    notices = connect_engine(config) if isinstance(config, ESConfig) else []
+    notices = connect_engine(config)
     with tried(environment, config.step_timeout) as probe:
         notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
         folder.config_file.write_text(to_toml(config))
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    if not callbacks and has_coordinator(config):
+        return watch(folder, environment, observer, notices)
     if not isinstance(config, ESConfig):
         state = hybrids.begin(config, environment, folder.about())
         notices += hybrids.catch_up(folder, state)
-        return follow(folder, state, state.task, None, observer, notices, callbacks, hybrids.opener(folder, state))
-    if not callbacks and has_coordinator(config):
-        return watch(folder, environment, observer, notices)
+        opener = hybrids.opener(folder, state, observer.note)
+        return follow(folder, state, state.task, None, observer, notices, callbacks, opener)
     task = build_task(config, environment, folder.about())
     state, table = build_state(config, task)
     notices += catch_up(folder, state)

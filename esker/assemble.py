@@ -146,7 +146,7 @@ def ray_engine(
 
     table = (config.seed, config.table_size) if config.noise == "table" else None
     setup = setup_for(task, table, config.step_timeout, fingerprint, config.inexact)
-    return RayEngine(Roster(setup, demand_of(config), run, epoch), note)
+    return RayEngine(Roster(setup, demand_of(config, config.workers), run, epoch), note)
 
 
 def available_cores() -> int:

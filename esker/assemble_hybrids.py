@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,16 +12,21 @@ import numpy as np
 from esker.address import Purpose
 from esker.config_hybrids import HybridConfig
 from esker.errors import UsageError
-from esker.learners.rows import Layout, SharedRows
+from esker.learners.rows import REPLAY_FILE, Layout, SharedRows
 from esker.learners.spec import LearnerSpec
 from esker.policies import spaces
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
+from esker.runs.folder import RunFolder
 from esker.tasks.environments import Environment
 from esker.tasks.episodes import Episodes
 from esker.tasks.hybrid import HybridTask
 
-REPLAY_FILE = "replay"
+if TYPE_CHECKING:
+    from esker.engines.ray_pool import RayPool
+    from esker.learners.replay import Replay
+
+Note = Callable[[str], None]
 
 
 def build_task(config: HybridConfig, environment: Environment, about: dict[str, Any]) -> HybridTask:
@@ -47,7 +53,7 @@ def build_task(config: HybridConfig, environment: Environment, about: dict[str, 
         tau=config.tau,
         policy_noise=config.policy_noise,
         noise_clip=config.noise_clip,
-        device=config.device,
+        device=loop_device(config),
         compile=config.compile,
     )
     network = MLP(spec.actor_sizes, config.actor_activation)
@@ -90,18 +96,53 @@ def environment_options(config: HybridConfig) -> dict[str, Any]:
     return {**options, "max_episode_steps": config.max_episode_steps}
 
 
-def open_parts(config: Any, task: HybridTask, folder: Path, training_steps: int) -> Any:
+def open_parts(config: Any, task: HybridTask, folder: RunFolder, training_steps: int, note: Note) -> Any:
     """Workers and replay buffer, to be closed whatever happens."""
     from esker.algorithms.hybrid import Parts
     from esker.engines.pool import InlinePool, LocalPool, Pool
     from esker.learners.replay import Replay
 
-    rows = SharedRows.create(folder / REPLAY_FILE if config.replay_file else None, task.spec.layout.width)
-    replay = Replay(rows, config.replay_size, config.device)
+    rows = SharedRows.create(folder.path / REPLAY_FILE if config.replay_file else None, task.spec.layout.width)
+    replay = Replay(rows, config.replay_size, task.spec.device)
     replay.see(training_steps if config.replay_file else 0)
     kinds = processes(config)
-    pool: Pool = LocalPool(task, rows, kinds, config.step_timeout) if kinds["actor"] else InlinePool(task, rows)
+    pool: Pool
+    if config.engine == "ray":
+        pool = ray_pool(config, task, replay, folder.about()["fingerprint"], note)
+    else:
+        pool = LocalPool(task, rows, kinds, config.step_timeout) if kinds["actor"] else InlinePool(task, rows)
     return Parts(pool, replay)
+
+
+def ray_pool(config: Any, task: HybridTask, replay: Replay, fingerprint: str | None, note: Note) -> RayPool:
+    """The pool of the cluster that this process is connected to."""
+    from esker.cluster.connect import critic_demand, demand_of
+    from esker.engines.node import setup_for
+    from esker.engines.node_pool import NodePool
+    from esker.engines.ray_pool import RayPool
+    from esker.engines.roster import Roster
+
+    def roster(device: str, demand: Any) -> Roster:
+        there = replace(task, spec=replace(task.spec, device=device))
+        setup = setup_for(there, None, config.step_timeout, fingerprint, config.inexact)
+        return Roster(setup, demand, kind=NodePool)
+
+    kinds = processes(config)
+    rosters = {"actor": roster(config.device if config.gpus_per_node else "cpu", demand_of(config, kinds["actor"]))}
+    if kinds["critic"]:
+        rosters["critic"] = roster(config.device, critic_demand(config))
+    return RayPool(rosters, replay, config.replay_size, note)
+
+
+def loop_device(config: Any) -> str:
+    """Where the process of the loop trains; on a cluster, a critic of its own and the actors train elsewhere."""
+    elsewhere = config.engine == "ray" and not learns_in_loop(config)
+    return "cpu" if elsewhere else str(config.device)
+
+
+def learns_in_loop(config: Any) -> bool:
+    """Whether the process of the loop trains networks itself."""
+    return not processes(config)["critic"] and not getattr(config, "deterministic", False)
 
 
 def processes(config: Any) -> dict[str, int]:
@@ -109,9 +150,10 @@ def processes(config: Any) -> dict[str, int]:
     from esker.assemble import available_cores
 
     if config.algo == "td3":
-        return {"actor": config.workers or 0, "critic": 0}
+        return {"actor": config.workers or (1 if config.engine == "ray" else 0), "critic": 0}
     if config.algo == "cem-rl":
-        return {"actor": available_cores() if config.workers is None else config.workers, "critic": 0}
+        most = config.population if config.address is not None else available_cores()
+        return {"actor": most if config.workers is None else config.workers, "critic": 0}
     if getattr(config, "deterministic", False):
         return {"actor": 1 if config.workers is None else config.workers, "critic": 0}
     actors = config.actors if config.workers is None else config.workers

@@ -18,7 +18,6 @@ Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centere
 Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
 DEFAULT_TRAINING_STEPS = 1_000_000
-CLUSTER_OPTIONS = ("address", "cpus_per_worker", "gpus_per_node", "resources", "working_dir")  # for --engine ray only
 
 
 def option(
@@ -170,6 +169,21 @@ class StopOptions:
     goal: float | None = option(None, "stop when the centre's mean return reaches this, patience times in a row")
     patience: int | None = option(None, "how many centre evaluations in a row must reach the goal", low=1)
 
+    @property
+    def limited(self) -> bool:
+        """Whether the request says how long to train."""
+        return any(limit is not None for limit in (self.generations, self.steps, self.wall_time))
+
+    @property
+    def generation_limit(self) -> int | None:
+        """The limit of generations; the default one where nothing is limited."""
+        return self.generations if self.limited else DEFAULT_GENERATIONS
+
+    @property
+    def training_limit(self) -> int | None:
+        """The limit of training steps, which only the algorithms with gradients have."""
+        return None
+
     def check_goal(self) -> None:
         """Refuse half a goal. Raises UsageError."""
         if (self.goal is None) != (self.patience is None):
@@ -180,11 +194,35 @@ class StopOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineOptions:
+class ClusterOptions:
     """Engine"""
 
     engine: Literal["local", "ray"] = option("local", "where members are evaluated: this machine, or a Ray cluster")
     address: str | None = option(None, "engine ray: the cluster, as HOST:PORT or auto (default: a Ray of its own)")
+    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
+    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
+    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
+    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
+
+    def check_cluster(self, workers: int | None) -> None:
+        """Refuse what only a cluster has, and what no cluster can give. Raises UsageError."""
+        for name in CLUSTER_OPTIONS if self.engine == "local" else ():
+            if getattr(self, name) != getattr(ClusterOptions(), name):
+                raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
+        if self.engine == "ray" and workers == 0:
+            raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
+        for name, amount in self.resources.items():
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
+                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
+
+
+CLUSTER_OPTIONS = tuple(f.name for f in fields(ClusterOptions) if f.name != "engine")  # for --engine ray only
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(ClusterOptions):
+    """Engine"""
+
     workers: int | None = option(
         None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
     )
@@ -194,10 +232,6 @@ class EngineOptions:
     step_timeout: float | None = option(
         None, "seconds that one environment step may take before its worker is replaced", above=0
     )
-    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
-    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
-    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
-    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +275,7 @@ class ESConfig(
         """Refuse what no single option can know to be wrong. Raises UsageError."""
         self.check_update()
         self.check_goal()
-        self._check_engine()
+        self.check_cluster(self.workers)
         if self.noise != "low-rank" and self.rank != 1:
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
@@ -269,16 +303,6 @@ class ESConfig(
             raise UsageError(
                 f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
             )
-
-    def _check_engine(self) -> None:
-        for name in CLUSTER_OPTIONS if self.engine == "local" else ():
-            if getattr(self, name) != getattr(EngineOptions(), name):
-                raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
-        if self.engine == "ray" and self.workers == 0:
-            raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
-        for name, amount in self.resources.items():
-            if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
-                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
 
 
 # Options that only some networks have.

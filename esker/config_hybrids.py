@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from esker.config import ALGORITHMS, DEFAULT_TRAINING_STEPS, LogOptions, RunOptions, StopOptions, option
+from esker.config import ALGORITHMS, DEFAULT_TRAINING_STEPS, ClusterOptions, LogOptions, RunOptions, StopOptions, option
 from esker.errors import UsageError
 from esker.policies.mlp import Activation
 from esker.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
@@ -25,7 +25,7 @@ class HybridEnvironmentOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridEngineOptions:
+class HybridEngineOptions(ClusterOptions):
     """Engine"""
 
     workers: int | None = option(None, "worker processes (default: the actors; 0: inside this process)", low=0)
@@ -45,6 +45,21 @@ class HybridStopOptions(StopOptions):
         f"(default when no stop is given: {DEFAULT_TRAINING_STEPS})",
         low=1,
     )
+
+    @property
+    def limited(self) -> bool:
+        """Whether the request says how long to train."""
+        return super().limited or self.training_steps is not None
+
+    @property
+    def generation_limit(self) -> int | None:
+        """The limit of generations, which has no default here."""
+        return self.generations
+
+    @property
+    def training_limit(self) -> int | None:
+        """The limit of training steps; the default one where nothing is limited."""
+        return self.training_steps if self.limited else DEFAULT_TRAINING_STEPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +177,10 @@ class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, 
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
             raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
         self.check_logs()
-        if self.device != "cpu":
+        self.check_cluster(self.workers)
+        if self.engine == "ray" and self.device not in ("cpu", "cuda"):
+            raise UsageError(f"device is {self.device!r}; with --engine ray, Ray chooses the GPU: use --device cuda, or cpu")
+        if self.device != "cpu" and self.engine == "local":
             check_device(self.device)
 
 
@@ -220,6 +238,8 @@ class AsynchronousConfig(GaussianOptions, AsynchronousOptions, ActorOptions, Hyb
         check_actors(self)
         if not 0 <= self.rl_ratio <= 1:
             raise UsageError(f"rl_ratio is {self.rl_ratio:g}; expected a share from 0 to 1")
+        if self.deterministic and self.engine == "ray" and self.device != "cpu" and not self.gpus_per_node:
+            raise UsageError("--deterministic trains the critic on the actor's node; add --gpus-per-node 1, or --device cpu")
 
 
 @dataclass(frozen=True, kw_only=True)

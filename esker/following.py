@@ -15,7 +15,7 @@ from esker.assemble import (
     open_engine,
     ray_engine,
 )
-from esker.config import ESConfig
+from esker.config import ClusterOptions, ESConfig
 from esker.engines.engine import Engine
 from esker.errors import RunError
 from esker.logs.backends import with_backends
@@ -106,16 +106,18 @@ def follow(
     return Run(folder.path, outcome)
 
 
-def connect_engine(config: ESConfig) -> list[str]:
+def connect_engine(config: Any) -> list[str]:
     """Join or start the cluster of a Ray engine, before anything is written. Answers notices; raises UsageError."""
     if config.engine == "local":
         return []
-    from esker.cluster.connect import connect
+    from esker.cluster.connect import check_learner, connect
 
-    return connect(config)
+    if isinstance(config, ESConfig):
+        return connect(config, config.workers)
+    return connect(config, hybrids.actors(config)) + check_learner(config, apart=hybrids.critic_apart(config))
 
 
-def has_coordinator(config: ESConfig) -> bool:
+def has_coordinator(config: ClusterOptions) -> bool:
     """A cluster that outlives this process gets a coordinator that does too; a callback keeps the loop in here."""
     if config.engine == "local":
         return False

@@ -31,6 +31,7 @@ from esker.algorithms.hybrid import (
 )
 from esker.algorithms.share import ShareController
 from esker.config_hybrids import ACEMRLConfig, AESRLConfig, AsynchronousConfig, OnePlusOneConfig
+from esker.engines.pool import ask_all
 from esker.learners.td3 import initial_actor
 from esker.noise import Row
 from esker.strategies import AES, AsyncCEM, OnePlusOne
@@ -118,8 +119,7 @@ class Asynchronous(Hybrid):
     def _catch_critic_up(self, parts: Parts) -> None:
         """Deterministic: the critic does now what it may do by now."""
         while self.critic.due(self.progress.training_steps):
-            parts.pool.submit(self.critic.work(self.mean, self.progress.training_steps))
-            ((_, answer),) = parts.pool.wait()
+            (answer,) = ask_all(parts.pool, [self.critic.work(self.mean, self.progress.training_steps)])
             self.critic.done(answer)
         self.progress.critic_updates = self.critic.updates
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from esker.algorithms.hybrid import Hybrid, Parts
 from esker.algorithms.loop import Outcome, Seen, stop_reason
+from esker.errors import UsageError
+from esker.learners.rows import REPLAY_FILE
 from esker.runs.folder import RunFolder
 from esker.runs.snapshots import committed, cut_journal
 
@@ -51,6 +53,18 @@ def catch_up(folder: RunFolder, state: Hybrid) -> list[str]:
     lost = cut_journal(folder, state.generation)
     if lost:
         said.append(f"{lost} generations after the newest snapshot were not committed: they are trained again")
+    if state.config.replay_file:
+        check_replay(folder, state)
     if not state.config.replay_file and state.progress.training_steps:
         said.append("the replay buffer was not kept (--no-replay-file): it begins empty, and this resume is not exact")
     return said
+
+
+def check_replay(folder: RunFolder, state: Hybrid) -> None:
+    """Refuse a folder without the transitions that its snapshot counts: it would learn from zeros. Raises UsageError."""
+    file, needed = folder.path / REPLAY_FILE, state.progress.training_steps * state.task.spec.layout.width * 4
+    if needed and (not file.exists() or file.stat().st_size < needed):
+        raise UsageError(
+            f"{str(file)!r} is missing or cut short, and a resume needs it; resume on the machine where the run was, "
+            "or copy that file from there"
+        )

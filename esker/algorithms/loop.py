@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.algorithms.es import Progress
-from esker.config import DEFAULT_GENERATIONS, DEFAULT_TRAINING_STEPS
+from esker.config import StopOptions
 from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
@@ -139,43 +139,25 @@ def _begin(folder: RunFolder, state: State, snapshot: Snapshot | None) -> None:
         raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 
-def stop_reason(config: Any, state: Any) -> Outcome | None:
+def stop_reason(config: StopOptions, state: Any) -> Outcome | None:
     """Why a run is done, if it is."""
     progress = state.progress
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
         return Outcome(f"goal reached: centre return ≥ {config.goal:g}, {config.patience} times in a row", True)
-    if state.generation >= (generation_limit(config) or math.inf):
+    if state.generation >= (config.generation_limit or math.inf):
         return Outcome(f"{state.generation:,} generations done")
     if progress.env_steps >= (config.steps or math.inf):
         return Outcome(f"{progress.env_steps:,} environment steps done")
-    if (limit := training_limit(config)) is not None and progress.training_steps >= limit:
+    if config.training_limit is not None and progress.training_steps >= config.training_limit:
         return Outcome(f"{progress.training_steps:,} training steps done")
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
 
 
-def generation_limit(config: Any) -> int | None:
-    """The limit of generations; the default one where nothing is limited."""
-    default = None if hasattr(config, "training_steps") else DEFAULT_GENERATIONS  # a hybrid's default is there
-    return config.generations if _limited(config) else default
-
-
-def training_limit(config: Any) -> int | None:
-    """The limit of a hybrid's training steps; the default one where nothing is limited."""
-    if not hasattr(config, "training_steps"):
-        return None
-    return config.training_steps if _limited(config) else DEFAULT_TRAINING_STEPS
-
-
-def _limited(config: Any) -> bool:
-    limits = (config.generations, config.steps, config.wall_time, getattr(config, "training_steps", None))
-    return any(limit is not None for limit in limits)
-
-
-def stop_text(config: Any) -> str:
+def stop_text(config: StopOptions) -> str:
     """The stop conditions in words."""
-    limit, training = generation_limit(config), training_limit(config)
+    limit, training = config.generation_limit, config.training_limit
     parts = [f"{limit:,} generations" if limit else "", f"{training:,} training steps" if training else ""]
     parts += [f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]

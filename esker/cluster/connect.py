@@ -9,7 +9,8 @@ import sys
 from typing import Any
 
 from esker.cluster.token import authenticate, ensure_token, token_file
-from esker.config import ESConfig
+from esker.config import ClusterOptions
+from esker.config_hybrids import HybridConfig
 from esker.engines.roster import NAMESPACE, Demand
 from esker.errors import RunError, UsageError
 
@@ -24,12 +25,37 @@ HEALTH = {
 }
 
 
-def demand_of(config: ESConfig) -> Demand:
+def demand_of(config: ClusterOptions, workers: int | None) -> Demand:
     """What a configuration wants of a cluster."""
-    return Demand(config.workers, config.cpus_per_worker, config.gpus_per_node, dict(config.resources))
+    return Demand(workers, config.cpus_per_worker, config.gpus_per_node, dict(config.resources))
 
 
-def connect(config: ESConfig) -> list[str]:
+def critic_demand(config: HybridConfig) -> Demand:
+    """Where a critic trains in a process of its own: on a node with a GPU if it wants one, else beside the loop."""
+    here = import_ray().get_runtime_context().get_node_id()
+    return Demand(1, 0.0, gpus_per_node=1.0) if config.device != "cpu" else Demand(1, 0.0, node=here)
+
+
+def check_learner(config: HybridConfig, apart: bool) -> list[str]:
+    """Refuse a GPU that a learner would not find, in the loop or `apart` from it. Answers a notice about the actors."""
+    if config.device == "cpu" or (is_own() and not apart):
+        return []
+    ray = import_ray()
+    here = ray.get_runtime_context().get_node_id()
+    with_gpu = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU", 0) >= 1]
+    if not with_gpu:
+        raise UsageError(f"device is {config.device!r}, and no node of the cluster offers a GPU; use --device cpu")
+    if not apart and here not in with_gpu:
+        raise UsageError(
+            f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which offers Ray no GPU; "
+            "start it on one that does, or use --device cpu"
+        )
+    if config.gpus_per_node or config.algo in ("td3", "cem-rl"):
+        return []
+    return ["actors train on their nodes' CPUs; --gpus-per-node 1 lets them train on a GPU of each node"]
+
+
+def connect(config: ClusterOptions, workers: int | None) -> list[str]:
     """Connect this process as the configuration says; answers notices. What is not possible raises UsageError."""
     address = config.address or os.environ.get("RAY_ADDRESS")  # `ray job submit` says so where the cluster is
     if connected():
@@ -37,11 +63,11 @@ def connect(config: ESConfig) -> list[str]:
     elif address is not None:
         join(address, config.working_dir)
     else:
-        _start_own(config)
-    return check_demand(demand_of(config))
+        _start_own(config, workers)
+    return check_demand(demand_of(config, workers))
 
 
-def _check_connection(config: ESConfig) -> None:
+def _check_connection(config: ClusterOptions) -> None:
     """Refuse what a process that is connected already can no longer choose."""
     here = import_ray().get_runtime_context().gcs_address
     if config.address not in (None, "auto") and str(config.address).rpartition(":")[2] != here.rpartition(":")[2]:
@@ -103,12 +129,12 @@ def check_demand(demand: Demand) -> list[str]:
     return []
 
 
-def _start_own(config: ESConfig) -> None:
+def _start_own(config: ClusterOptions, workers: int | None) -> None:
     from esker.assemble import available_cores
 
     global _own_ray
     _prepare_environment(new_token=True)
-    cpus = available_cores() if config.workers is None else config.workers * config.cpus_per_worker
+    cpus = available_cores() if workers is None else workers * config.cpus_per_worker
     try:
         share: dict[str, Any] = {"num_cpus": max(1, int(cpus + 0.999)), "resources": config.resources or None}
         share["runtime_env"] = {"working_dir": config.working_dir} if config.working_dir else None

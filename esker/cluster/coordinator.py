@@ -1,7 +1,8 @@
 """The coordinator: a detached, named actor that runs the training loop and outlives whoever started it.
 
 When it or its node dies, Ray starts it again elsewhere, and it goes on at the first uncommitted generation: from its run
-folder where it finds it, otherwise from the newest copy that a surviving node holds.
+folder where it finds it, otherwise from the newest copy that a surviving node holds. The coordinator of an algorithm with
+gradients stays on one machine, where its run folder with the replay is, and goes on from the newest snapshot there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from esker.cluster import copies
 from esker.cluster.replicated import ReplicatedFolder
 from esker.cluster.shared_update import share_update
 from esker.config import ALGORITHMS, ESConfig
+from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
@@ -82,14 +84,15 @@ class Coordinator:
         self._request = request
         self._changed = threading.Condition()
         self._files: dict[str, bytes] | None = None
-        self._config: ESConfig | None = None
+        self._config: Any = None
         self._rows: list[Row] = []
         self._notes: list[str] = []
         self._end: End | None = None
         self._life = time.time_ns()
         self._engine: Any = None
         self._stopping = False
-        threading.Thread(target=self._run, daemon=True, name="esker-coordinator").start()
+        self._loop = threading.Thread(target=self._run, daemon=True, name="esker-coordinator")
+        self._loop.start()
 
     # What viewers call
 
@@ -99,7 +102,7 @@ class Coordinator:
             self._files = files
             self._changed.notify_all()
 
-    def config(self, patience: float) -> ESConfig | None:
+    def config(self, patience: float) -> Any:
         """The resolved configuration, once it is known."""
         with self._changed:
             self._changed.wait_for(lambda: self._config is not None or self._end is not None, patience)
@@ -118,9 +121,12 @@ class Coordinator:
 
     def stop(self) -> None:
         """Stop now; everything committed is saved."""
-        self._stopping = True
-        if self._engine is not None:
-            self._engine.interrupt()
+        with self._changed:
+            again, self._stopping = self._stopping, True
+            if isinstance(self._engine, RayEngine):
+                self._engine.interrupt()
+            elif self._engine is not None and not again and self._end is None:
+                _interrupt(self._loop)
 
     def summary(self) -> Summary:
         """This run in one line."""
@@ -165,7 +171,7 @@ class Coordinator:
 
     # What the loop calls
 
-    def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
         """The run begins or goes on."""
         with self._changed:
             self._config, self._rows = config, list(rows)
@@ -219,6 +225,8 @@ class Coordinator:
         if self._was_ended(folder):
             raise KeyboardInterrupt(f"the run had ended: {folder.status()}; continue with: esker resume {folder.path}")
         environment = cloudpickle.loads(request.environment)
+        if not isinstance(config, ESConfig):
+            return self._train_hybrid(folder, config, environment)
         task = build_task(config, environment, folder.about())
         state, table = build_state(config, task)
         notices = request.notices + catch_up(folder, state)
@@ -233,6 +241,26 @@ class Coordinator:
             return self._engine
 
         run = following.follow(folder, state, state.task, table, self, notices, following.Callbacks(), engine)
+        return run.outcome.reason if run.outcome else "finished"
+
+    def _train_hybrid(self, folder: RunFolder, config: Any, environment: Any) -> str:
+        from esker import following, hybrids
+
+        state = hybrids.begin(config, environment, folder.about())
+        notices = self._request.notices + hybrids.catch_up(folder, state)
+        opener = hybrids.opener(folder, state, self.note)
+
+        def opened() -> Any:
+            parts = opener()
+            with self._changed:
+                self._engine = parts.pool
+                stopping = self._stopping
+            if stopping:
+                parts.close()
+                raise KeyboardInterrupt
+            return parts
+
+        run = following.follow(folder, state, state.task, None, self, notices, following.Callbacks(), opened)
         return run.outcome.reason if run.outcome else "finished"
 
     def _was_ended(self, folder: RunFolder) -> bool:
@@ -269,6 +297,13 @@ class Coordinator:
             if self._files is None:
                 raise RunError("the run folder is lost: no disk and no surviving node has it")
             return self._files
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Raise KeyboardInterrupt in a thread as Ctrl-C does in the main one: at its next step, whatever it is doing."""
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt))
 
 
 def _copies_held(run: str) -> tuple[list[tuple[tuple[int, int], Any]], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from esker.learners.rows import REPLAY_FILE
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder
 
@@ -17,7 +18,7 @@ def essentials(folder: RunFolder, facts: bool = True) -> dict[str, bytes]:
         generation = checkpoints.pointed(pointer)
         if generation is not None:
             found += sorted((folder.checkpoints / checkpoints.folder_name(generation)).glob("state.*"))
-    skipped = {folder.facts_file.name, "lock"}
+    skipped = {folder.facts_file.name, "lock", REPLAY_FILE}  # a hybrid's replay stays where its coordinator is
     files = {str(path.relative_to(folder.path)): path.read_bytes() for path in found if path.name not in skipped}
     if facts:
         files["facts"] = folder.facts_file.read_bytes() if folder.facts_file.exists() else b""

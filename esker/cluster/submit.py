@@ -9,6 +9,7 @@ import cloudpickle
 from esker.algorithms.loop import Observer
 from esker.cluster import copies, viewer
 from esker.cluster.coordinator import Request
+from esker.config import ALGORITHMS, ESConfig
 from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
 from esker.tasks.environments import Environment
@@ -22,7 +23,11 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
     name, path = folder.path.resolve().name, folder.path.resolve()
     request = Request(name, str(path), cloudpickle.dumps(environment), list(sys.path), notices)
     first = len(folder.rows())
-    coordinator = viewer.launch(request, copies.essentials(folder))
+    config = folder.config(ALGORITHMS)
+    if isinstance(config, ESConfig):
+        coordinator = viewer.launch(request, copies.essentials(folder), viewer.away_from_the_head())
+    else:  # its replay is a large file: the coordinator goes to where the folder is
+        coordinator = viewer.launch(request, {}, viewer.here(), gpus=viewer.gpus_of(config))
     try:
         end = viewer.watch(coordinator, name, folder.path, observer, first)
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing h
 UNANSWERED = 10.0  # and seconds more after which it counts as away
 
 
-def launch(request: Request, files: dict[str, bytes]) -> Any:
+def launch(request: Request, files: dict[str, bytes], place: Any, gpus: float = 0) -> Any:
     """Start a run's coordinator. A name that is active already raises UsageError."""
     import ray
 
@@ -32,7 +32,8 @@ def launch(request: Request, files: dict[str, bytes]) -> Any:
         "max_task_retries": -1,
         "max_concurrency": 64,
         "num_cpus": 0,
-        "scheduling_strategy": _away_from_the_head(),
+        "num_gpus": gpus or None,
+        "scheduling_strategy": place,
     }
     coordinator: Any = ray.remote(Coordinator).options(**options).remote(request)
     coordinator.start_from.remote(files)
@@ -179,7 +180,22 @@ def _gone(name: str) -> RunError:
     return RunError(f"the coordinator of {name} is gone; continue with: esker resume RUN_DIR")
 
 
-def _away_from_the_head() -> Any:
+def here() -> Any:
+    """This machine and no other."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+
+
+def gpus_of(config: Any) -> float:
+    """The GPUs that a hybrid's coordinator needs: one, where it trains itself."""
+    from esker import hybrids
+
+    return 1.0 if config.device != "cpu" and hybrids.learns_in_loop(config) else 0.0
+
+
+def away_from_the_head() -> Any:
     """Prefer a node that is not the head, so that a head that restarts does not take the coordinator with it."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

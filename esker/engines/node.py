@@ -24,6 +24,7 @@ from esker.engines.packing import Packed, pack
 from esker.engines.replica import Replica
 from esker.errors import RunError, UsageError
 from esker.noise import NoiseTable, Row, TableNoise
+from esker.tasks.hybrid import HybridTask
 from esker.tasks.task import Job, Task
 
 ABANDONED_AFTER = 60.0  # seconds without a word from a coordinator, after which a node's engine exits
@@ -82,7 +83,7 @@ class Answer:
 
 
 def setup_for(
-    task: Task,
+    task: Task | HybridTask,
     table: tuple[int, int] | None = None,
     step_timeout: float | None = None,
     fingerprint: str | None = None,
@@ -99,6 +100,27 @@ def versions() -> dict[str, str]:
     from esker import __version__
 
     return {"esker": __version__, "ray": version("ray"), "python": ".".join(platform.python_version_tuple()[:2])}
+
+
+def received(setup: NodeSetup) -> tuple[Welcome, Any]:
+    """The task of a setup on this node, or None and a welcome that says why this node cannot take part."""
+    host = platform.node()
+    differing = {name: (ours, setup.versions.get(name)) for name, ours in versions().items()}
+    wrong = [f"{name} {a} (the run: {b})" for name, (a, b) in differing.items() if a != b]
+    if wrong:
+        return Welcome(host, os.getpid(), f"it has {', '.join(wrong)}"), None
+    sys.path += [path for path in setup.path if path not in sys.path and os.path.isdir(path)]
+    try:
+        task = cloudpickle.loads(setup.task)
+        own = _fingerprint(task) if setup.fingerprint else None
+    except (ImportError, UsageError) as error:
+        return Welcome(host, os.getpid(), f"the task cannot be opened there: {error}"), None
+    notice = None
+    if own != setup.fingerprint:
+        notice = f"it computes other bits than the run began with (numeric fingerprint {own}, not {setup.fingerprint})"
+        if not setup.inexact:
+            return Welcome(host, os.getpid(), notice), None
+    return Welcome(host, os.getpid(), notice=notice), task
 
 
 class NodeEngine:
@@ -126,22 +148,9 @@ class NodeEngine:
             return self._welcome
 
     def _open(self, setup: NodeSetup, workers: int, slots: int | None) -> Welcome:
-        host = platform.node()
-        differing = {name: (ours, setup.versions.get(name)) for name, ours in versions().items()}
-        wrong = [f"{name} {a} (the run: {b})" for name, (a, b) in differing.items() if a != b]
-        if wrong:
-            return Welcome(host, os.getpid(), f"it has {', '.join(wrong)}")
-        sys.path += [path for path in setup.path if path not in sys.path and os.path.isdir(path)]
-        try:
-            task = cloudpickle.loads(setup.task)
-            own = _fingerprint(task) if setup.fingerprint else None
-        except (ImportError, UsageError) as error:
-            return Welcome(host, os.getpid(), f"the task cannot be opened there: {error}")
-        notice = None
-        if own != setup.fingerprint:
-            notice = f"it computes other bits than the run began with (numeric fingerprint {own}, not {setup.fingerprint})"
-            if not setup.inexact:
-                return Welcome(host, os.getpid(), notice)
+        welcome, task = received(setup)
+        if task is None:
+            return welcome
         if slots is not None:
             task = replace(task, slots=slots)
         table = NoiseTable.create(*setup.table) if setup.table else None
@@ -149,7 +158,7 @@ class NodeEngine:
         self._engine = LocalEngine(task, workers, table, setup.step_timeout)
         threading.Thread(target=self._run, daemon=True).start()
         threading.Thread(target=self._exit_when_abandoned, daemon=True).start()
-        return Welcome(host, os.getpid(), notice=notice)
+        return welcome
 
     def feed(self, order: Order, job: list[Any]) -> Answer:
         """Take items in, wait for results, answer them. `job` holds a reference, fetched once a round."""

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from esker.engines.local import ATTEMPTS, SINGLE_THREAD, _cause
+from esker.engines.local import ATTEMPTS, SINGLE_THREAD, CannotStart, _cause
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
 from esker.noise import anonymous_memory
@@ -43,7 +43,7 @@ class Pool(Protocol):
         ...
 
     def wait(self) -> list[tuple[int, Answer]]:
-        """Block until something is answered. What cannot be mended raises RunError."""
+        """Block until something is answered, or more workers are idle. What cannot be mended raises RunError."""
         ...
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ class LocalPool:
                     self._lost(worker)
                     continue
                 if worker.work is None:  # it could not even start
-                    raise RunError(f"a worker could not start: {getattr(answer, 'error', answer)}")
+                    raise CannotStart(f"a worker could not start: {getattr(answer, 'error', answer)}")
                 (ticket, request), worker.work = worker.work, None
                 answers.append((ticket, checked(request, answer)))
             if self.step_timeout is not None:

@@ -18,10 +18,9 @@ from esker.engines.node import Answer, Order
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.engines.roster import Node, Roster
-from esker.errors import RunError, UsageError
+from esker.errors import RunError
 from esker.tasks.task import Job
 
-FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later ones, and returning ones, have for ever
 PATIENCE = 0.5  # seconds after which a node answers what it has; grows with the number of nodes
 STRAGGLING = 1.5  # a generation's last items are evaluated again this many times after the first node ran idle
 
@@ -93,7 +92,7 @@ class RayEngine:
                 self._say_notes()
                 if self._nodes or self._had_nodes or self._interrupted:
                     return
-                self._give_up_without_nodes()
+                self._roster.give_up(self._started_at)
                 continue
             self._nodes.append(node)
             self._had_nodes = True
@@ -101,14 +100,6 @@ class RayEngine:
     def _say_notes(self) -> None:
         while not self._roster.notes.empty():
             self._note(self._roster.notes.get())
-
-    def _give_up_without_nodes(self) -> None:
-        waited = time.monotonic() - self._started_at
-        refusals = list(self._roster.refusals.values())
-        if refusals and not self._roster.starting() and waited > 5:
-            raise UsageError("no node can take part: " + "; ".join(refusals))
-        if waited > FIRST_NODE_WITHIN:
-            raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s")
 
     def _feed_all(self, plan: Plan) -> None:
         for node in self._nodes:

@@ -10,9 +10,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from esker.engines.node import NodeEngine, NodeSetup, Welcome
+from esker.errors import RunError, UsageError
 
 NAMESPACE = "esker"
 SLOTS_LABEL = "esker-slots"
+FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later ones, and returning ones, have for ever
 LOOK_EVERY = 1.0
 TOUCH_EVERY = 10.0
 PENDING_AFTER = 15.0  # seconds after which a node that has not answered is worth a note
@@ -21,18 +23,21 @@ TRIES = 3  # engines that die at their start this often make a node unfit
 
 @dataclass(frozen=True)
 class Demand:
-    """What a run wants of a cluster: workers (None: every CPU) and what each node must give."""
+    """What a run wants of a cluster: workers (None: every CPU) and what each node must give; `node`: only that one."""
 
     workers: int | None = None
     cpus_per_worker: float = 1.0
     gpus_per_node: float = 0.0
     resources: dict[str, float] = field(default_factory=dict)
+    node: str | None = None
 
     def workers_on(self, offered: dict[str, float]) -> int:
         """How many workers a node with these resources can take; 0 where it lacks something."""
         wanted = self.resources | ({"GPU": self.gpus_per_node} if self.gpus_per_node else {})
         if any(offered.get(name, 0) < amount for name, amount in wanted.items()):
             return 0
+        if not self.cpus_per_worker:  # a process that Ray does not count, beside those it does
+            return 1
         return int(offered.get("CPU", 0) / self.cpus_per_worker + 1e-9)
 
 
@@ -58,11 +63,13 @@ class Roster:
     Engines of a named run are detached: they outlive the coordinator, whose successor finds them by `run`.
     """
 
-    def __init__(self, setup: NodeSetup, demand: Demand, run: str | None = None, epoch: int = 0) -> None:
+    def __init__(
+        self, setup: NodeSetup, demand: Demand, run: str | None = None, epoch: int = 0, kind: type[Any] = NodeEngine
+    ) -> None:
         self.arrivals: SimpleQueue[Node] = SimpleQueue()
         self.notes: SimpleQueue[str] = SimpleQueue()
         self.refusals: dict[str, str] = {}  # node id: why it does not take part
-        self._setup, self._demand, self._run, self.epoch = setup, demand, run, epoch
+        self._setup, self._demand, self._run, self.epoch, self._kind = setup, demand, run, epoch, kind
         self._lock = threading.Lock()
         self._nodes: dict[str, Node] = {}
         self._failures: dict[str, int] = {}
@@ -75,6 +82,15 @@ class Roster:
         """Whether some node's engine is on its way."""
         with self._lock:
             return any(node.opening is not None for node in self._nodes.values())
+
+    def give_up(self, since: float) -> None:
+        """Raise what keeps the first node away: UsageError where all are refused, RunError where none came in time."""
+        waited = time.monotonic() - since
+        refusals = list(self.refusals.values())
+        if refusals and not self.starting() and waited > 5:
+            raise UsageError("no node can take part: " + "; ".join(refusals))
+        if waited > FIRST_NODE_WITHIN:
+            raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s")
 
     def lost(self, node: Node) -> None:
         """This node's engine is gone or of no use; another is started there if the node still lives."""
@@ -132,6 +148,8 @@ class Roster:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         demand = self._demand
+        if demand.node not in (None, identity):
+            return
         count = demand.workers_on(facts["Resources"])
         if demand.workers is not None:
             count = min(count, demand.workers - sum(node.workers for node in self._nodes.values()))
@@ -142,13 +160,13 @@ class Roster:
             "num_gpus": demand.gpus_per_node or None,
             "resources": demand.resources or None,
             "max_restarts": 0,
-            "max_concurrency": 8,
+            "max_concurrency": count + 8,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(identity, soft=False),
         }
         if self._run is not None:  # under a coordinator, engines outlive it
             options |= {"name": f"{self._run}@{identity}", "namespace": NAMESPACE, "lifetime": "detached"}
             options["get_if_exists"] = True
-        actor: Any = ray.remote(NodeEngine).options(**options).remote()
+        actor: Any = ray.remote(self._kind).options(**options).remote()
         name = facts.get("NodeName") or facts.get("NodeManagerAddress") or identity[:8]
         node = Node(identity, f"{name} ({identity[:6]})", actor, count)
         slots = (facts.get("Labels") or {}).get(SLOTS_LABEL)

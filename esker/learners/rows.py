@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from esker.noise import anonymous_memory
 
 Rows = NDArray[np.float32]
+REPLAY_FILE = "replay"  # in a run folder
+PAGE = mmap.PAGESIZE
 FIRST_ROWS = 1 << 16  # the memory doubles from here; untouched pages cost nothing
 
 
@@ -67,6 +69,12 @@ class SharedRows:
             os.ftruncate(self.descriptor, size)
         self._map = mmap.mmap(self.descriptor, size)
         self.mapped = np.frombuffer(self._map, dtype=np.float32).reshape(rows, self.width)
+
+    def forget(self, first: int, count: int) -> None:
+        """Give the memory of rows that nobody will read again back: those from `first` on, before `count`. Linux only."""
+        start, stop = (-(-first * self.width * 4 // PAGE) * PAGE, count * self.width * 4 // PAGE * PAGE)
+        if self._map is not None and start < stop and hasattr(mmap, "MADV_REMOVE"):
+            self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def sync(self) -> None:
         """Return when everything written is on the disk."""

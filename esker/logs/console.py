@@ -173,12 +173,10 @@ def details(row: Row) -> str:
 
 def fraction_done(config: ESConfig, row: Row) -> float | None:
     """How far the run is to the nearest of its limits (a goal has no distance)."""
-    from esker.algorithms.loop import generation_limit, training_limit
-
     limits = [
-        (row["generation"] + 1, generation_limit(config)),
+        (row["generation"] + 1, config.generation_limit),
         (row["env_steps"], config.steps),
-        (row.get("training_steps", 0), training_limit(config)),
+        (row.get("training_steps", 0), config.training_limit),
         (row["wall_time"], config.wall_time),
     ]
     parts = [at / limit for at, limit in limits if limit]

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 
 from esker import api
-from esker.algorithms.loop import generation_limit
 from esker.compatibility import translate
 from esker.configure import read_values
 from esker.errors import RunError, UsageError
@@ -146,7 +145,7 @@ def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any])
 def _budget(config: Any, reduction: int, minimum: int | None) -> Budget:
     """A trial's budget in the unit of its stop condition: steps, else generations, else seconds."""
     unit, maximum = "seconds", config.wall_time
-    if (generations := generation_limit(config)) is not None:
+    if (generations := config.generation_limit) is not None:
         unit, maximum = "generations", generations
     if config.steps is not None:
         unit, maximum = "env_steps", config.steps

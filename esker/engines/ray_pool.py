@@ -1,0 +1,202 @@
+"""The pool of a Ray cluster: requests go to whichever node has an idle worker, and again elsewhere when it is lost.
+
+A request is answered the same everywhere, since it names parameters, seeds and how many replay rows to sample from. Each
+node keeps a copy of those rows, and is sent what its copy lacks just before a request that trains.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from queue import Empty
+from typing import Any
+
+from esker.engines.node_pool import Unfit
+from esker.engines.pool import Kind
+from esker.engines.roster import Node, Roster
+from esker.errors import RunError
+from esker.learners.replay import Replay
+from esker.tasks.requests import Answer, CriticWork, Failed, Request
+
+LOOK_EVERY = 0.25  # seconds between two looks for nodes that have come
+PIECE = 8_000_000  # bytes of replay rows in one message
+
+
+@dataclass(eq=False)
+class Site:
+    """A node of the pool: what it is doing, and which replay rows its copy has."""
+
+    node: Node
+    kind: Kind
+    work: dict[Any, tuple[int, Request]] = field(default_factory=dict)  # by call
+    first: int = 0
+    end: int = 0
+    pieces: int = 0
+
+    @property
+    def free(self) -> int:
+        """How many of its workers have nothing to do."""
+        return self.node.workers - len(self.work)
+
+
+class RayPool:
+    """Worker processes on the nodes of a cluster, as nodes come and go; a roster for each kind."""
+
+    def __init__(
+        self, rosters: Mapping[Kind, Roster], replay: Replay, capacity: int, note: Callable[[str], None] | None = None
+    ) -> None:
+        self._rosters = rosters
+        self._replay = replay
+        self._capacity = capacity
+        self._note = note or (lambda text: None)
+        self._sites: list[Site] = []
+        self._again: deque[tuple[Kind, int, Request]] = deque()
+        self._seen: set[Kind] = set()  # the kinds that ever had a node
+        self._tickets = 0
+        self._began_at = time.monotonic()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes on which individuals are tried."""
+        return [site.node for site in self._sites if site.kind == "actor"]
+
+    @property
+    def critic_nodes(self) -> list[Node]:
+        """The node on which the critic trains, where it has one of its own."""
+        return [site.node for site in self._sites if site.kind == "critic"]
+
+    @property
+    def workers(self) -> int:
+        """The worker processes that try individuals, over all nodes."""
+        return sum(node.workers for node in self.nodes)
+
+    def idle(self, kind: Kind) -> int:
+        """How many workers of a kind have nothing to do."""
+        self._admit()
+        return sum(site.free for site in self._sites if site.kind == kind)
+
+    def submit(self, request: Request, kind: Kind = "actor") -> int:
+        """Hand a request to an idle worker; answers its ticket."""
+        self._tickets += 1
+        self._give(kind, self._tickets, request)
+        return self._tickets
+
+    def wait(self) -> list[tuple[int, Answer]]:
+        """Block until something is answered, or a node has come that the caller may have work for."""
+        import ray
+
+        answers: list[tuple[int, Answer]] = []
+        while not answers:
+            if self._admit() and any(site.free for site in self._sites):
+                break
+            calls = {call: site for site in self._sites for call in site.work}
+            if not calls:
+                if self._sites and not self._again:
+                    break
+                time.sleep(LOOK_EVERY)
+                continue
+            ready, _ = ray.wait(list(calls), num_returns=1, timeout=LOOK_EVERY)
+            if ready and len(calls) > 1:
+                ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=0)
+            for call in ready:
+                answers += self._hear(calls[call], call)
+        return answers
+
+    def close(self) -> None:
+        """End the workers on every node."""
+        for roster in self._rosters.values():
+            roster.close()
+
+    def _admit(self) -> bool:
+        """Take in nodes that have become ready and give them what was lost; answers whether there are any."""
+        before = len(self._sites)
+        for kind, roster in self._rosters.items():
+            while not roster.notes.empty():
+                self._note(roster.notes.get())
+            for node in _arrived(roster):
+                self._sites.append(Site(node, kind))
+                self._seen.add(kind)
+            if kind not in self._seen:
+                roster.give_up(self._began_at)
+        for _ in range(len(self._again)):
+            kind, ticket, request = self._again.popleft()
+            if any(site.free and site.kind == kind for site in self._sites):
+                self._give(kind, ticket, request)
+            else:
+                self._again.append((kind, ticket, request))
+        return len(self._sites) > before
+
+    def _give(self, kind: Kind, ticket: int, request: Request) -> None:
+        site = max((site for site in self._sites if site.kind == kind), key=lambda site: site.free)
+        count = rows_of(request)
+        if count:
+            self._ship(site, max(0, count - self._capacity), count)
+        site.work[site.node.actor.answer.remote(request, site.pieces)] = ticket, request
+
+    def _ship(self, site: Site, first: int, end: int) -> None:
+        """Send what a node's copy lacks of a window; what lies before every window in use there is forgotten."""
+        rows = self._replay.rows.first(max(end, site.end))
+        counts = [count for _, request in site.work.values() if (count := rows_of(request))]
+        oldest = max(0, min([*counts, end]) - self._capacity)
+        if site.end <= first:
+            site.first = site.end = first  # nothing, or nothing of use: begin here
+        lacking = [(first, site.first), (site.end, end)]
+        many = max(1, PIECE // (rows.shape[1] * 4))
+        for start, stop in lacking:
+            for at in range(start, stop, many):
+                forget = (site.first, oldest) if oldest > site.first + many else (0, 0)
+                site.first = max(site.first, forget[1])
+                site.node.actor.extend.remote(site.pieces, at, rows[at : min(at + many, stop)], forget)
+                site.pieces += 1
+        site.first, site.end = min(site.first, first), max(site.end, end)
+
+    def _hear(self, site: Site, call: Any) -> list[tuple[int, Answer]]:
+        """The answer of a call, if it has one and nobody gave it up."""
+        import ray
+
+        if call not in site.work:
+            return []
+        try:
+            answer: Answer | Unfit = pickle.loads(ray.get(call))
+        except ray.exceptions.RayTaskError as error:  # the node itself is wrong: trying again would not mend it
+            raise RunError(f"node {site.node.name}: {error}") from error
+        except ray.exceptions.RayError as error:
+            self._lost(site, type(error).__name__)
+            return []
+        if isinstance(answer, Unfit):
+            self._rosters[site.kind].refuse(site.node, answer.why)
+            self._lost(site, None)
+            return []
+        if isinstance(answer, Failed):
+            raise RunError(answer.error)
+        ticket, _ = site.work.pop(call)
+        return [(ticket, answer)]
+
+    def _lost(self, site: Site, why: str | None) -> None:
+        """A node is gone: what it was doing is asked again elsewhere."""
+        self._sites.remove(site)
+        self._rosters[site.kind].lost(site.node)
+        self._again.extend((site.kind, ticket, request) for ticket, request in site.work.values())
+        if why is not None:
+            what = "the critic's chunk" if site.kind == "critic" else f"{len(site.work)} individuals"
+            self._note(f"node {site.node.name} was lost ({why}): {what} will be done elsewhere")
+        if not any(other.kind == site.kind for other in self._sites):
+            self._note(f"no node is left for the {site.kind}: waiting for one to come")
+
+
+def rows_of(request: Request) -> int:
+    """How many rows of the replay a request counts on; none where it does not train."""
+    if isinstance(request, CriticWork):
+        return request.replay_count
+    return request.training.replay_count if request.training is not None else 0
+
+
+def _arrived(roster: Roster) -> Iterator[Node]:
+    while True:
+        try:
+            yield roster.arrivals.get(block=False)
+        except Empty:
+            return
