@@ -22,12 +22,14 @@ SMALL: dict[str, Any] = {
 class Training:
     """A run on the cluster, trained in a thread, with its coordinator at hand."""
 
+    base = SMALL
+
     def __init__(self, path: Path, env: str, **options: Any) -> None:
         self.path = path
         self.rows: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self.error: BaseException | None = None
-        self._options = SMALL | options | {"engine": "ray", "run_dir": str(path)}
+        self._options = self.base | options | {"engine": "ray", "run_dir": str(path)}
         self._thread = threading.Thread(target=self._train, args=(env,), daemon=True)
         self._thread.start()
 

@@ -64,3 +64,17 @@ class Slowpoke(gym.Env[Any, Any]):
         self.left -= 1
         observation = self.np_random.uniform(-1, 1, 3)
         return observation, float(observation[0] * action[0]), self.left == 0, False, {}
+
+
+class Trudging(gym.Wrapper[Any, Any, Any, Any]):
+    """A small continuous world whose steps take a while."""
+
+    def __init__(self, pause: float = 0.005) -> None:
+        from hybrid_worlds import Reach
+
+        super().__init__(Reach())
+        self.pause = pause
+
+    def step(self, action: Any) -> Any:
+        time.sleep(self.pause)
+        return self.env.step(action)
