@@ -23,6 +23,7 @@ from esker.tasks.requests import Answer, CriticWork, Failed, Request
 
 LOOK_EVERY = 0.25  # seconds between two looks for nodes that have come
 PIECE = 8_000_000  # bytes of replay rows in one message
+PIECES_UNDER_WAY = 4  # so that a long replay does not fill Ray's object store
 
 
 @dataclass(eq=False)
@@ -134,23 +135,27 @@ class RayPool:
         count = rows_of(request)
         if count:
             self._ship(site, max(0, count - self._capacity), count)
-        site.work[site.node.actor.answer.remote(request, site.pieces)] = ticket, request
+        call = site.node.actor.answer.remote(request, site.pieces if count else 0)
+        site.work[call] = ticket, request
 
     def _ship(self, site: Site, first: int, end: int) -> None:
-        """Send what a node's copy lacks of a window; what lies before every window in use there is forgotten."""
-        rows = self._replay.rows.first(max(end, site.end))
-        counts = [count for _, request in site.work.values() if (count := rows_of(request))]
-        oldest = max(0, min([*counts, end]) - self._capacity)
+        """Send what a node's copy lacks of a window; it may forget what lies before every window in use there."""
+        import ray
+
         if site.end <= first:
-            site.first = site.end = first  # nothing, or nothing of use: begin here
-        lacking = [(first, site.first), (site.end, end)]
+            site.first = site.end = first  # it has nothing of use: begin here
+        in_use = [count for _, request in site.work.values() if (count := rows_of(request))]
+        oldest = max(0, min([*in_use, end]) - self._capacity)
+        rows, sent = self._replay.rows.first(end), []
         many = max(1, PIECE // (rows.shape[1] * 4))
-        for start, stop in lacking:
+        for start, stop in ((first, site.first), (site.end, end)):
             for at in range(start, stop, many):
-                forget = (site.first, oldest) if oldest > site.first + many else (0, 0)
+                forget = (site.first, oldest) if oldest - site.first > many else (0, 0)
                 site.first = max(site.first, forget[1])
-                site.node.actor.extend.remote(site.pieces, at, rows[at : min(at + many, stop)], forget)
+                sent.append(site.node.actor.extend.remote(site.pieces, at, rows[at : min(at + many, stop)], forget))
                 site.pieces += 1
+                if len(sent) > PIECES_UNDER_WAY:
+                    ray.wait([sent.pop(0)], timeout=60)
         site.first, site.end = min(site.first, first), max(site.end, end)
 
     def _hear(self, site: Site, call: Any) -> list[tuple[int, Answer]]:

@@ -17,6 +17,7 @@ from cluster_helpers import Training, bits, wait_for
 
 import esker
 from esker.api import configure
+from esker.config_hybrids import AESRLConfig
 from esker.engines.ray_pool import RayPool
 from esker.errors import UsageError
 from esker.learners.rows import SharedRows
@@ -203,6 +204,29 @@ def test_a_node_that_joins_is_used_within_twenty_seconds(two_nodes: Any, tmp_pat
     here(tmp_path / "run", see, workers=3, wall_time=120.0, **AES)
     assert len(pools[0].nodes) == 3
     assert time.monotonic() - joined[0] < 20
+
+
+@pytest.mark.faults
+def test_the_critic_of_a_gpu_goes_to_a_node_that_offers_one(
+    two_nodes: Any, tmp_path: Path, pools: list[RayPool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    from esker.cluster import connect
+
+    wanted = connect.critic_demand(AESRLConfig(device="cuda"))
+    monkeypatch.setattr(connect, "critic_demand", lambda config: wanted)  # its node only claims to have a GPU
+    node = two_nodes.add(cpus=0, num_gpus=1)
+    found: list[str] = []
+
+    def see(row: dict[str, Any]) -> bool:
+        found[:] = [critic.id for critic in pools[0].critic_nodes]
+        return row["critic_updates"] > 0
+
+    run = here(tmp_path / "run", see, workers=2, wall_time=60.0, **AES)
+    assert run.history[-1]["critic_updates"] > 0
+    assert found == [node.node_id]
+    assert ray.get_runtime_context().get_node_id() != node.node_id
 
 
 @pytest.mark.faults
