@@ -21,7 +21,7 @@ os.environ |= {
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "3",
-    "PYTHONPATH": os.pathsep.join([str(HERE.parent.parent), str(HERE), os.environ.get("PYTHONPATH", "")]),
+    "PYTHONPATH": os.pathsep.join([*map(str, (HERE.parent.parent, HERE.parent, HERE)), os.environ.get("PYTHONPATH", "")]),
 }
 sys.path.insert(0, str(HERE))
 STORE = 80_000_000

@@ -89,6 +89,8 @@ def test_a_node_gives_the_workers_that_its_resources_allow() -> None:
     assert Demand(gpus_per_node=1, resources={"machine": 1}).workers_on(offered) == 8
     assert Demand(gpus_per_node=2).workers_on(offered) == 0
     assert Demand(resources={"disk": 1}).workers_on(offered) == 0
+    assert Demand(1, cpus_per_worker=0, gpus_per_node=1).workers_on({"GPU": 1.0}) == 1
+    assert Demand(1, cpus_per_worker=0, gpus_per_node=1).workers_on({"CPU": 8.0}) == 0
 
 
 def test_what_no_node_offers_is_named_with_what_there_is(machines: Any, tmp_path: Path) -> None:

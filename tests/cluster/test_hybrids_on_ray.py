@@ -266,7 +266,7 @@ def test_ctrl_c_with_a_ray_of_its_own_saves_and_names_the_resume_command(tmp_pat
     small = "--hidden 8 --batch-size 8 --initial-steps 40 --results-per-generation 3 --critic-chunk 20 --actors 2"
     flags = ["--algo", "aes-rl", "--mean-update-param", "5", "--run-dir", "r", *small.split()]
     process = subprocess.Popen(
-        [sys.executable, "-m", "esker", "train", ENV, "--engine", "ray", *flags],
+        [sys.executable, "-m", "esker", "train", "hybrid_worlds:Reach", "--engine", "ray", *flags],
         cwd=tmp_path,
         text=True,
         stdout=subprocess.PIPE,
