@@ -103,8 +103,8 @@ def open_parts(config: Any, task: HybridTask, folder: RunFolder, training_steps:
     from esker.learners.replay import Replay
 
     rows = SharedRows.create(folder.path / REPLAY_FILE if config.replay_file else None, task.spec.layout.width)
-    replay = Replay(rows, config.replay_size, task.spec.device)
-    replay.see(training_steps if config.replay_file else 0)
+    replay = Replay(rows, config.replay_size, task.spec.device, task.replay_begin)
+    replay.see(training_steps)
     kinds = processes(config)
     pool: Pool
     if config.engine == "ray":

@@ -166,6 +166,20 @@ def test_a_run_without_a_replay_file_says_that_its_resume_is_inexact(tmp_path, c
     assert len(run.history) == 3
 
 
+@pytest.mark.parametrize("algo", KINDS)
+def test_a_resume_without_the_replay_learns_from_nothing_but_transitions(algo, tmp_path, monkeypatch):
+    from esker.learners.batches import Batches
+
+    train(algo, tmp_path / "run", generations=3, replay_file=False)
+    drawn = []
+    draw = Batches.draw
+    monkeypatch.setattr(Batches, "draw", lambda self: drawn.append(draw(self)) or drawn[-1])
+    run = esker.resume(tmp_path / "run", generations=6)
+    assert len(run.history) == 6
+    assert drawn
+    assert all((batch.abs().sum(dim=1) > 0).all() for batch in drawn)
+
+
 def test_a_worker_that_dies_is_replaced_and_nothing_changes(tmp_path, monkeypatch):
     esker.train("hybrid_worlds:Deadly", algo="cem-rl", **SMALL | KINDS["cem-rl"], generations=2, run_dir=str(tmp_path / "a"))
     flag = tmp_path / "kill"

@@ -112,7 +112,7 @@ class Asynchronous(Hybrid):
     def _train_critic(self, parts: Parts) -> None:
         """In the background; or, deterministic, by asking for nothing else meanwhile."""
         steps = self.progress.training_steps
-        if self.config.deterministic or steps < self.config.initial_steps:
+        if self.config.deterministic or steps < self.warm_until:
             return
         self.critic.begin(parts.pool, self.mean, steps)
 
@@ -126,7 +126,7 @@ class Asynchronous(Hybrid):
     def _next(self) -> tuple[Trial, Pending]:
         """Random play at first, then an individual."""
         progress = self.progress
-        if progress.training_steps < self.config.initial_steps:
+        if progress.training_steps < self.warm_until:
             progress.warm_episodes += 1
             return random_trial(self.task, progress.warm_episodes - 1), Pending("warm-up")
         number = self.share.issued
@@ -150,7 +150,7 @@ class Asynchronous(Hybrid):
             self.lengths.extend(answer.lengths)
             if pending.kind == "individual":
                 self._ended(answer, pending.rl)
-            if self.config.deterministic and self.progress.training_steps >= self.config.initial_steps:
+            if self.config.deterministic and self.progress.training_steps >= self.warm_until:
                 self._catch_critic_up(parts)
             return
         if pending.mean is self._start and self._center is None:

@@ -64,7 +64,7 @@ class CEMRL(Hybrid):
         config, progress = self.config, self.progress
         if self.parallel:
             parts.aside = lambda ticket, answer: self._critic_done(parts, ticket, answer)
-        warm_up(parts, self.task, progress, config.initial_steps, config.population)
+        warm_up(parts, self.task, progress, self.warm_until, config.population)
         center = self.strategy.mean.numpy().copy()
         evaluated = evaluate_center(parts, self.task, center, self.generation, config.center_episodes)
         improved = count_center(config, progress, evaluated)

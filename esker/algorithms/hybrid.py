@@ -74,6 +74,12 @@ class Hybrid:
         """The generation that is to be run next."""
         return self.progress.generation
 
+    @property
+    def warm_until(self) -> int:
+        """The training steps up to which random play fills the replay buffer: at first, and where it was not kept."""
+        begin = self.task.replay_begin
+        return begin + max(int(self.config.initial_steps), 1 if begin else 0)
+
     def advance(self, parts: Parts) -> dict[str, Any]:
         """Run one generation; answers its row of the journal."""
         raise NotImplementedError
@@ -138,7 +144,7 @@ def warm_up(parts: Parts, task: HybridTask, progress: HybridProgress, steps: int
         for tried in parts.ask(trials):
             store(parts, progress, tried)
         progress.warm_episodes += wave
-        progress.last_steps = progress.training_steps
+        progress.last_steps = progress.training_steps - task.replay_begin
 
 
 def random_trial(task: HybridTask, number: int) -> Trial:

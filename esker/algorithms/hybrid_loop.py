@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from esker.algorithms.hybrid import Hybrid, Parts
@@ -56,7 +57,10 @@ def catch_up(folder: RunFolder, state: Hybrid) -> list[str]:
     if state.config.replay_file:
         check_replay(folder, state)
     if not state.config.replay_file and state.progress.training_steps:
-        said.append("the replay buffer was not kept (--no-replay-file): it begins empty, and this resume is not exact")
+        state.task = replace(state.task, replay_begin=state.progress.training_steps)
+        said.append(
+            "the replay buffer was not kept (--no-replay-file): random play fills it again, and this resume is not exact"
+        )
     return said
 
 

@@ -68,7 +68,7 @@ class TD3Run(Hybrid):
             replay.append(row[None])
             rewards.append(float(row[self.stage.layout.reward]))
             progress.training_steps += 1
-            if progress.training_steps > config.initial_steps and len(rewards) % config.update_every == 0:
+            if progress.training_steps > self.warm_until and len(rewards) % config.update_every == 0:
                 if batches is None:
                     batches = Batches(self.task.spec, replay, learning_key(self.task, Purpose.LEARNING, *where))
                 batches.refresh(replay)
@@ -95,7 +95,7 @@ class TD3Run(Hybrid):
         uniform = self.stage.random(reset_seed(self.task, Purpose.WARM_UP, *where))
 
         def act(observation: np.ndarray) -> np.ndarray:
-            if self.progress.training_steps < config.initial_steps:
+            if self.progress.training_steps < self.warm_until:
                 return uniform(observation)
             noise = rng.standard_normal(head.low.shape, dtype=np.float32) * half * np.float32(config.exploration_noise)
             return np.clip(self.stage.act(observation) + noise, head.low, head.high)

@@ -132,7 +132,7 @@ class RayPool:
 
     def _give(self, kind: Kind, ticket: int, request: Request) -> None:
         site = max((site for site in self._sites if site.kind == kind), key=lambda site: site.free)
-        count = rows_of(request)
+        count = self._rows_of(request)
         if count:
             self._ship(site, max(0, count - self._capacity), count)
         call = site.node.actor.answer.remote(request, site.pieces if count else 0)
@@ -144,7 +144,7 @@ class RayPool:
 
         if site.end <= first:
             site.first = site.end = first  # it has nothing of use: begin here
-        in_use = [count for _, request in site.work.values() if (count := rows_of(request))]
+        in_use = [count for _, request in site.work.values() if (count := self._rows_of(request))]
         oldest = max(0, min([*in_use, end]) - self._capacity)
         rows, sent = self._replay.rows.first(end), []
         many = max(1, PIECE // (rows.shape[1] * 4))
@@ -157,6 +157,11 @@ class RayPool:
                 if len(sent) > PIECES_UNDER_WAY:
                     ray.wait([sent.pop(0)], timeout=60)
         site.first, site.end = min(site.first, first), max(site.end, end)
+
+    def _rows_of(self, request: Request) -> int:
+        """How many rows of the replay a request counts on; none where it does not train."""
+        training = request if isinstance(request, CriticWork) else request.training
+        return training.replay_count - self._replay.begin if training is not None else 0
 
     def _hear(self, site: Site, call: Any) -> list[tuple[int, Answer]]:
         """The answer of a call, if it has one and nobody gave it up."""
@@ -190,13 +195,6 @@ class RayPool:
             self._note(f"node {site.node.name} was lost ({why}): {what} will be done elsewhere")
         if not any(other.kind == site.kind for other in self._sites):
             self._note(f"no node is left for the {site.kind}: waiting for one to come")
-
-
-def rows_of(request: Request) -> int:
-    """How many rows of the replay a request counts on; none where it does not train."""
-    if isinstance(request, CriticWork):
-        return request.replay_count
-    return request.training.replay_count if request.training is not None else 0
 
 
 def _arrived(roster: Roster) -> Iterator[Node]:

@@ -14,9 +14,10 @@ from esker.learners.rows import Rows, SharedRows
 class Replay:
     """The last `capacity` transitions of a run, sampled on the device that trains."""
 
-    def __init__(self, rows: SharedRows, capacity: int, device: str | torch.device = "cpu") -> None:
+    def __init__(self, rows: SharedRows, capacity: int, device: str | torch.device = "cpu", begin: int = 0) -> None:
         self.rows = rows
         self.capacity = capacity
+        self.begin = begin  # transitions of the run before the first row, which were not kept
         self.device = torch.device(device)
         self.count = 0  # rows ever written
         self._uploaded = 0
@@ -28,8 +29,8 @@ class Replay:
         self.count += len(rows)
 
     def see(self, count: int) -> None:
-        """Another process has written up to here."""
-        self.count = count
+        """Another process has written so many of the run's transitions."""
+        self.count = count - self.begin
 
     def window(self) -> tuple[torch.Tensor, int, int]:
         """A tensor on the device, and the range of its rows to sample from."""

@@ -32,6 +32,7 @@ class HybridTask:
     seed: int
     replay_size: int
     fresh_environments: bool = False
+    replay_begin: int = 0  # transitions of the run before the first that the replay has: a resume without a replay file
 
     def open(self, rows: SharedRows, board: Board) -> Workbench:
         """The task in one process, beside the run's replay memory."""
@@ -64,7 +65,7 @@ class Workbench:
             assert self.rows is not None
             from esker.learners.replay import Replay
 
-            self._replay = Replay(self.rows, self.task.replay_size, self.task.spec.device)
+            self._replay = Replay(self.rows, self.task.replay_size, self.task.spec.device, self.task.replay_begin)
         return self._replay
 
     @property
