@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -188,3 +189,13 @@ def test_optuna_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert sweep(tmp_path, "--trials", "1") == 2
     assert "pip install 'esker[sweep]'" in capsys.readouterr().err
+
+
+def test_a_sweep_of_an_algorithm_with_gradients_spends_its_training_steps(tmp_path: Path) -> None:
+    """A hybrid is limited by training steps alone unless told otherwise."""
+    small = ["--workers", "0", "--hidden", "8", "--training-steps", "90", "--initial-steps", "30", "--batch-size", "8"]
+    command = ["sweep", "hybrid_worlds:Reach", "--algo", "td3", "--sweep-dir", str(tmp_path), "--name", "s", "--trials", "2"]
+    assert main([*command, "--space", "lr=0.0001..0.01:log", *small, "--generation-steps", "30"]) == 0
+    found = summary(tmp_path)
+    assert len(found["trials"]) == 2
+    assert tomllib.loads((tmp_path / "s" / "sweep.toml").read_text())["budget"]["unit"] == "training_steps"

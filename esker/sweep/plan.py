@@ -17,7 +17,7 @@ from esker.sweep.space import Space, from_table, to_table
 Sampler = Literal["tpe", "random", "grid"]
 Pruner = Literal["hyperband", "asha", "none"]
 Storage = Literal["journal", "sqlite"]
-Unit = Literal["env_steps", "generations", "seconds"]
+Unit = Literal["env_steps", "training_steps", "generations", "seconds"]
 STOPS = ("steps", "generations", "wall_time", "goal", "patience")
 # How a process works, not what a trial computes: each process that joins has its own.
 PERSONAL = (RESUMABLE - set(STOPS)) | {"run_dir"}
@@ -33,8 +33,8 @@ class Budget:
 
     def spent(self, row: Mapping[str, Any]) -> int:
         """How much of it a run has used at a row of its journal."""
-        if self.unit == "env_steps":
-            return int(row["env_steps"])
+        if self.unit in ("env_steps", "training_steps"):
+            return int(row[self.unit])
         return int(row["generation"]) + 1 if self.unit == "generations" else int(row["wall_time"])
 
 

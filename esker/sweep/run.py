@@ -143,10 +143,12 @@ def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any])
 
 
 def _budget(config: Any, reduction: int, minimum: int | None) -> Budget:
-    """A trial's budget in the unit of its stop condition: steps, else generations, else seconds."""
+    """A trial's budget in the unit of its stop condition: steps, else a hybrid's own, else generations, else seconds."""
     unit, maximum = "seconds", config.wall_time
     if (generations := config.generation_limit) is not None:
         unit, maximum = "generations", generations
+    if (training := config.training_limit) is not None:
+        unit, maximum = "training_steps", training
     if config.steps is not None:
         unit, maximum = "env_steps", config.steps
     maximum = max(1, int(maximum))
