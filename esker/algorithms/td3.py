@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from esker import blas
 from esker.address import Purpose, generator
 from esker.algorithms.hybrid import (
     Hybrid,
@@ -49,7 +50,8 @@ class TD3Run(Hybrid):
         returns: list[float] = []
         lengths: list[int] = []
         while sum(lengths) < config.generation_steps:
-            rewards = self._episode(parts, len(lengths))
+            with blas.one_thread():
+                rewards = self._episode(parts, len(lengths))
             returns.append(sum(rewards))
             lengths.append(len(rewards))
         row = journal_row(progress, returns, lengths, center, improved=improved)
@@ -64,9 +66,10 @@ class TD3Run(Hybrid):
         self.stage.become(self.learner.actor.row())
         batches: Batches | None = None
         rewards: list[float] = []
-        for row in self.stage.steps(reset_seed(self.task, Purpose.EPISODE, *where), act):
-            replay.append(row[None])
-            rewards.append(float(row[self.stage.layout.reward]))
+        for (place,) in self.stage.play([reset_seed(self.task, Purpose.EPISODE, *where)], act):
+            row = place.rows[-1:]
+            replay.append(row)
+            rewards.append(float(row[0, self.stage.layout.reward]))
             progress.training_steps += 1
             if progress.training_steps > self.warm_until and len(rewards) % config.update_every == 0:
                 if batches is None:
@@ -94,11 +97,11 @@ class TD3Run(Hybrid):
         half = (head.high - head.low) / 2
         uniform = self.stage.random(reset_seed(self.task, Purpose.WARM_UP, *where))
 
-        def act(observation: np.ndarray) -> np.ndarray:
+        def act(observations: np.ndarray) -> np.ndarray:
             if self.progress.training_steps < self.warm_until:
-                return uniform(observation)
+                return uniform(observations)
             noise = rng.standard_normal(head.low.shape, dtype=np.float32) * half * np.float32(config.exploration_noise)
-            return np.clip(self.stage.act(observation) + noise, head.low, head.high)
+            return np.clip(self.stage.act(observations) + noise, head.low, head.high)
 
         return act
 

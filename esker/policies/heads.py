@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import gymnasium as gym
@@ -87,16 +88,36 @@ class BoxHead:
     def outputs(self) -> int:
         return self.size * (self.bins if self.mode == "binned" else 1)
 
+    @cached_property
+    def _bounds(self) -> tuple[Batch, Batch]:
+        return self.low.reshape(1, -1), self.high.reshape(1, -1)
+
+    @cached_property
+    def _squash(self) -> tuple[Batch, Batch]:
+        """Centre and half-width, which is so much narrower as no rounding of centre ± half-width passes a bound."""
+        low, high = self._bounds
+        center, half = (low + high) / np.float32(2), (high - low) / np.float32(2)
+        while (beyond := (center + half > high) | (center - half < low)).any():
+            half = np.where(beyond, np.nextafter(half, np.float32(0)), half)
+        return center, half
+
     def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions:
-        low, high = self.low.reshape(-1), self.high.reshape(-1)
+        low, high = self._bounds
         if self.mode == "tanh":
-            outputs = low + (np.tanh(outputs) + np.float32(1)) * (np.float32(0.5) * (high - low))
+            center, half = self._squash
+            actions = np.tanh(outputs)
+            actions *= half
+            actions += center
         elif self.mode == "binned":
             chosen = outputs.reshape(len(outputs), self.size, self.bins).argmax(axis=2).astype(np.float32)
-            outputs = low + chosen * ((high - low) / np.float32(self.bins - 1))
+            actions = low + chosen * ((high - low) / np.float32(self.bins - 1))
+        else:
+            actions = outputs
         if noise is not None:
-            outputs = outputs + noise
-        actions = np.minimum(np.maximum(outputs, low), high)
+            actions = actions + noise
+        if noise is not None or self.mode != "tanh":
+            actions = np.maximum(actions, low)
+            np.minimum(actions, high, out=actions)
         return actions.reshape(-1, *self.low.shape) if self.low.ndim > 1 else actions
 
 

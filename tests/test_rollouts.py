@@ -1,0 +1,102 @@
+"""Rollouts of the hybrids' individuals: the same actor as everywhere, played below Gymnasium's bookkeeping."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hybrid_worlds import Reach
+
+from esker.policies.heads import BoxHead
+from esker.policies.mlp import ACTIVATIONS, MLP
+from esker.policies.one_mlp import OneMLP
+from esker.tasks.environments import Environment
+from esker.tasks.requests import Episodes
+from esker.tasks.rollouts import Stage
+
+NETWORK = MLP((2, 7, 5, 1))
+HEAD = BoxHead(np.array([-0.5], dtype=np.float32), np.array([1.5], dtype=np.float32), "tanh")
+
+
+def stage(**options):
+    return Stage(Environment("hybrid_worlds:Reach", **options), NETWORK, HEAD, [0])
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("count", [1, 4])
+def test_one_actor_computes_what_rows_with_its_parameters_do(activation, count):
+    network = MLP((3, 40, 30, 2), activation)
+    parameters = np.random.default_rng(0).standard_normal(network.dimension).astype(np.float32) / 5
+    observations = np.random.default_rng(1).standard_normal((count, 3)).astype(np.float32)
+    one, rows = OneMLP(network), network.open(count)
+    one.become(parameters)
+    rows.parameters[:] = parameters
+    np.testing.assert_allclose(one.forward(observations), rows.forward(observations), rtol=1e-5, atol=1e-6)
+
+
+def test_squashed_actions_never_pass_a_bound():
+    rng = np.random.default_rng(0)
+    low = rng.standard_normal(2000).astype(np.float32)
+    high = low + rng.random(2000).astype(np.float32)
+    head = BoxHead(low, high, "tanh")
+    for size in (-50.0, -1.0, 0.0, 1.0, 50.0):
+        actions = head(np.full((1, 2000), size, dtype=np.float32))[0]
+        assert (actions >= low).all()
+        assert (actions <= high).all()
+        expected = low.astype(float) + (np.tanh(size) + 1) * (high.astype(float) - low) / 2
+        np.testing.assert_allclose(actions, expected, atol=1e-6)
+
+
+def test_transitions_are_those_of_the_environment_stepped_by_hand():
+    parameters = NETWORK.initial(np.random.default_rng(3)) * 3
+    returns, lengths, rows = stage().run(Episodes((11, 12), parameters))
+    assert lengths == [10, 10]
+    env = Reach()
+    for episode, seed in enumerate((11, 12)):
+        observation = env.reset(seed=seed)[0]
+        for row in rows[10 * episode : 10 * episode + 10]:
+            following, reward, terminated, _, _ = env.step(row[2:3])
+            expected = np.array([*observation, *row[2:3], reward, *following, not terminated], dtype=np.float32)
+            np.testing.assert_array_equal(row, expected)
+            observation = following
+        assert returns[episode] == pytest.approx(rows[10 * episode : 10 * episode + 10, 3].sum(), rel=1e-6)
+
+
+def test_a_time_limit_ends_an_episode_without_terminating_it():
+    _, lengths, rows = stage(max_episode_steps=4).run(Episodes((1, 2, 3), NETWORK.initial(np.random.default_rng(0))))
+    assert lengths == [4, 4, 4]
+    assert (rows[:, -1] == 1).all()
+
+
+def test_episodes_of_unequal_length_leave_one_by_one_and_repeat_exactly():
+    # the threshold ends some episodes early, so that fewer and fewer are under way
+    options = {"kwargs": {"length": 3000, "far": 1.05}}
+    parameters = NETWORK.initial(np.random.default_rng(5))
+    asked = Episodes(tuple(range(6)), parameters)
+    used = stage(**options)
+    first = used.run(asked)
+    assert len(set(first[1])) > 1
+    assert sum(first[1]) == len(first[2]) == used.board[0]
+    used.run(Episodes((9,), parameters))
+    for other in (used, stage(**options)):
+        again = other.run(asked)
+        assert first[:2] == again[:2]
+        assert first[2].tobytes() == again[2].tobytes()
+
+
+def test_an_episode_may_outgrow_its_room():
+    asked = Episodes((1,), NETWORK.initial(np.random.default_rng(0)) * 0)
+    _, lengths, rows = stage(kwargs={"length": 2500, "far": 1e9}).run(asked)
+    assert lengths == [2500]
+    np.testing.assert_array_equal(rows[1:, :2], rows[:-1, 4:6])
+
+
+def test_wrappers_outside_of_the_time_limit_still_step():
+    env = Environment("hybrid_worlds:Reach", wrappers=("test_rollouts:doubled",))
+    asked = Episodes((4,), NETWORK.initial(np.random.default_rng(0)))
+    double = Stage(env, NETWORK, HEAD, [0]).run(asked)[0][0]
+    assert double == pytest.approx(2 * stage().run(asked)[0][0], rel=1e-6)
+
+
+def doubled(env):
+    return gym.wrappers.TransformReward(env, lambda reward: 2 * reward)
