@@ -1,6 +1,7 @@
 """TD3 updates per second: esker's learner against a bare torch loop over the same networks and batch.
 
     python benchmarks/learner.py [--device cuda] [--compile] [--seconds 10] [--json]
+    python benchmarks/learner.py --together 5 [...]        # --batched-rl: actors trained at once against one by one
 
 Both are measured in turns, so that a noisy machine is noisy for both; medians over the turns are reported.
 """
@@ -18,11 +19,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from esker.learners.actors import Actors
 from esker.learners.batches import Batches
+from esker.learners.networks import initial
 from esker.learners.replay import Replay
 from esker.learners.rows import Layout, SharedRows
 from esker.learners.spec import LearnerSpec
-from esker.learners.td3 import TD3
+from esker.learners.td3 import TD3, Actor, critic_network
 
 OBSERVATION, ACTION, ROWS = 17, 6, 100_000  # HalfCheetah's sizes
 TURNS = 5
@@ -37,6 +40,28 @@ def ours(spec: LearnerSpec):
     learner = TD3(spec, 2, rng)
     batches = Batches(spec, replay, 1)
     return lambda updates: learner.train(batches, updates)
+
+
+def actors(spec: LearnerSpec, count: int):
+    """Two functions that make so many updates of each of some actors: all at once, and one actor after the other."""
+    rows = SharedRows.create(None, spec.layout.width)
+    replay = Replay(rows, 200_000, spec.device)
+    rng = np.random.default_rng(0)
+    replay.append(rng.standard_normal((ROWS, spec.layout.width)).astype(np.float32))
+    starts = np.stack([initial(spec.actor_sizes, rng) for _ in range(count)])
+    together, alone, critic = Actors(spec, count), Actor(spec), critic_network(spec)
+    critic.flat.normal_(std=0.05)
+
+    def at_once(updates: int) -> None:
+        together.begin(starts)
+        together.train(replay, 1, critic, updates, lambda: None)
+
+    def one_by_one(updates: int) -> None:
+        for start in starts:
+            alone.begin(start)
+            alone.train(Batches(spec, replay, 1), critic, updates, lambda: None)
+
+    return at_once, one_by_one
 
 
 def bare(spec: LearnerSpec, kind: str = "td3"):
@@ -114,6 +139,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of measuring, for each of the two")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--hidden", default="400,300")
+    parser.add_argument("--together", type=int, help="so many actors, trained at once and one by one")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -128,20 +154,25 @@ def main() -> None:
         device=options.device,
         compile=options.compile,
     )
-    runs = {"esker": ours(spec), "bare torch": bare(spec)}
+    if options.together:
+        at_once, one_by_one = actors(spec, options.together)
+        runs, many = {"at once": at_once, "one by one": one_by_one}, options.together
+    else:
+        runs, many = {"esker": ours(spec), "bare torch": bare(spec)}, 1
     for run in runs.values():
         run(64)  # allocates, compiles, captures
     rates = {name: [] for name in runs}
     for _ in range(TURNS):
         for name, run in runs.items():
-            rates[name].append(rate(run, options.seconds / TURNS, options.device))
+            rates[name].append(many * rate(run, options.seconds / TURNS, options.device))
     median = {name: statistics.median(values) for name, values in rates.items()}
     ratio = statistics.median(a / b for a, b in zip(*rates.values(), strict=True))
     result = {"device": options.device, "compile": options.compile, "updates_per_second": median, "ratio": ratio}
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"esker {median['esker']:,.1f} updates/s, bare torch {median['bare torch']:,.1f}; ratio {ratio:.2f}")
+        (one, fast), (other, slow) = median.items()
+        print(f"{one} {fast:,.1f} updates/s, {other} {slow:,.1f}; ratio {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
+from esker.learners.actors import Actors
 from esker.learners.batches import Batches
-from esker.learners.networks import FlatMLP, TwinMLP, dimension, initial, twins
+from esker.learners.networks import FlatMLP, StackedMLP, dimension, initial, stacked
 from esker.learners.replay import Replay
 from esker.learners.rows import Layout, SharedRows
 from esker.learners.spec import LearnerSpec
@@ -43,8 +44,8 @@ def batch_of(rng, rows=16):
 
 def test_flat_networks_compute_what_modules_with_the_same_parameters_do():
     rows = [initial((3, 5, 2), np.random.default_rng(n)) for n in range(2)]
-    twin, single = TwinMLP((3, 5, 2), "tanh"), FlatMLP((3, 5, 2), "tanh")
-    twin.flat.copy_(torch.from_numpy(twins(rows, (3, 5, 2))))
+    twin, single = StackedMLP((3, 5, 2), "tanh"), FlatMLP((3, 5, 2), "tanh")
+    twin.flat.copy_(torch.from_numpy(stacked(rows, (3, 5, 2))))
     single.flat.copy_(torch.from_numpy(rows[1]))
     inputs = torch.randn(7, 3)
     for number, row in enumerate(rows):
@@ -87,7 +88,7 @@ def test_critic_updates_follow_the_definition():
         assert float(critics.update(batch, bootstrap, noise)) == pytest.approx(float(loss), rel=1e-4)
     for network, expected in ((critics.online, plain), (critics.target, targets)):
         rows = [nn.utils.parameters_to_vector(q.parameters()).detach().numpy() for q in expected]
-        np.testing.assert_allclose(network.flat.numpy(), twins(rows, SPEC.critic_sizes), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(network.flat.numpy(), stacked(rows, SPEC.critic_sizes), rtol=1e-4, atol=1e-6)
 
 
 def test_a_truncated_episode_is_bootstrapped_through_and_a_terminated_one_is_not():
@@ -105,7 +106,7 @@ def test_actor_updates_climb_the_first_critic_as_defined():
     rng = np.random.default_rng(3)
     rows = [initial(SPEC.critic_sizes, rng) for _ in range(2)]
     critic = critic_network(SPEC)
-    critic.flat.copy_(torch.from_numpy(twins(rows, SPEC.critic_sizes)))
+    critic.flat.copy_(torch.from_numpy(stacked(rows, SPEC.critic_sizes)))
     q1 = modules(rows[0], SPEC.critic_sizes, nn.LeakyReLU)
     start = initial(SPEC.actor_sizes, rng)
     actor, plain = Actor(SPEC), modules(start, SPEC.actor_sizes, nn.Tanh)
@@ -120,6 +121,40 @@ def test_actor_updates_climb_the_first_critic_as_defined():
         actor.update(batch, critic)
     expected = nn.utils.parameters_to_vector(plain.parameters()).detach().numpy()
     np.testing.assert_allclose(actor.row(), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_actors_trained_at_once_end_where_each_would_alone_on_the_same_batches(count):
+    rng = np.random.default_rng(4)
+    critic = critic_network(SPEC)
+    critic.flat.copy_(torch.from_numpy(stacked([initial(SPEC.critic_sizes, rng) for _ in range(2)], SPEC.critic_sizes)))
+    starts = np.stack([initial(SPEC.actor_sizes, rng) for _ in range(count)])
+    batches = [[batch_of(rng) for _ in range(count)] for _ in range(6)]
+    together = Actors(SPEC, count)
+    together.begin(starts)
+    np.testing.assert_array_equal(together.rows(), starts)
+    for step in batches:
+        together.update(torch.cat(step), critic)
+    for number, start in enumerate(starts):
+        alone = Actor(SPEC)
+        alone.begin(start)
+        for step in batches:
+            alone.update(step[number], critic)
+        np.testing.assert_allclose(together.rows()[number], alone.row(), rtol=1e-4, atol=1e-6)
+        assert not np.allclose(alone.row(), start, atol=1e-3)
+
+
+def test_actors_trained_at_once_draw_batches_of_their_own_and_begin_afresh():
+    replay = replay_of(np.random.default_rng(0).standard_normal((300, SPEC.layout.width)).astype(np.float32))
+    critic, start = critic_network(SPEC), initial(SPEC.actor_sizes, np.random.default_rng(0))
+    critic.flat.normal_()
+    actors, ends = Actors(SPEC, 2), []
+    for _ in range(2):
+        actors.begin(np.stack([start, start]))
+        actors.train(replay, 6, critic, 5, lambda: None)
+        ends.append(actors.rows())
+    np.testing.assert_array_equal(*ends)
+    assert not np.array_equal(ends[0][0], ends[0][1])
 
 
 def test_beginning_again_forgets_the_optimizer():

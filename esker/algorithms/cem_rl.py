@@ -2,7 +2,8 @@
 
 Serial: for each RL member in turn the critic trains with it as bootstrap actor, then the member on the critic. P-CEM-RL:
 first all critic training in that order, then the members train in parallel on the critic as it is; or, with a parallel
-critic, the critic trains all the time in a process of its own, with the mean as bootstrap actor.
+critic, the critic trains all the time in a process of its own, with the mean as bootstrap actor. Batched, both train the
+critic first and then all members at once.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class CEMRL(Hybrid):
         """Every member's rollout; the first ones are trained before it."""
         rl, steps = self.config.rl_population, self.progress.last_steps
         trainings: list[Training] = []
-        if self.config.algo == "p-cem-rl":
+        if self.config.batched_rl and rl:
+            members = self._train_at_once(parts, members, steps)
+        elif self.config.algo == "p-cem-rl":
             trainings = self._parallel_trainings(parts, members[:rl], steps)
         else:
             members = self._train_in_turn(parts, members, steps)
@@ -111,15 +114,26 @@ class CEMRL(Hybrid):
         return trained
 
     def _parallel_trainings(self, parts: Parts, members: np.ndarray, steps: int) -> list[Training]:
-        """First the critic, in sequence over the members; then each member's training, to be done where it is rolled out."""
+        """First the critic; then each member's training, to be done where it is rolled out."""
+        critic = self._critic_first(parts, members, steps)
+        return [self._training(critic, number, steps) for number in range(len(members))]
+
+    def _train_at_once(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
+        """First the critic; then all RL members in this process, by batched updates."""
+        rl = self.config.rl_population
+        critic = self._critic_first(parts, members[:rl], steps)
+        together = self._workbench(parts).improve_together(members[:rl], self._training(critic, 0, steps))
+        return np.concatenate([together, members[rl:]])
+
+    def _critic_first(self, parts: Parts, members: np.ndarray, steps: int) -> Row:
+        """The critic after its training, in sequence over the members; or as its own process has it now."""
         if self.parallel:
             self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
         else:
             bench = self._workbench(parts)
             for number, row in enumerate(members):
                 self._train_critic(bench, row, number, steps)
-        critic = self.critic.state["critic"]
-        return [self._training(critic, number, steps) for number in range(len(members))]
+        return self.critic.state["critic"]
 
     def _train_critic(self, bench: Workbench, actor: Row, number: int, steps: int) -> Row:
         """(Steps of the last generation)/(RL members) updates with this member as bootstrap actor."""

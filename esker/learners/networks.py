@@ -44,22 +44,23 @@ class FlatMLP:
         return run(inputs, self.parameters, F.linear, self.activation)
 
 
-class TwinMLP:
-    """Two MLPs of one shape, run side by side as one batched product; every parameter is a view of `flat`.
+class StackedMLP:
+    """MLPs of one shape, run side by side as one batched product; every parameter is a view of `flat`.
 
-    Weights are (2, in, out), so that their gradients come out in the same layout: fused optimizers rely on that.
+    Weights are (count, in, out), so that their gradients come out in the same layout: fused optimizers rely on that.
     """
 
-    def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu") -> None:
+    def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu", count: int = 2) -> None:
+        self.count = count
         self.activation = ACTIVATIONS[activation]
-        self.flat = torch.zeros(2 * dimension(sizes), device=device)
-        shapes = [shape for fan_in, fan_out in pairwise(sizes) for shape in ((2, fan_in, fan_out), (2, 1, fan_out))]
+        self.flat = torch.zeros(count * dimension(sizes), device=device)
+        shapes = [shape for a, b in pairwise(sizes) for shape in ((count, a, b), (count, 1, b))]
         self.parameters = views(self.flat, shapes)
         self.first = [parameter.detach()[0] for parameter in self.parameters]
 
     def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Outputs (2, batch, out) for inputs (batch, in), which both share."""
-        return run(inputs.expand(2, *inputs.shape), self.parameters, _batched, self.activation)
+        """Outputs (count, batch, out) for inputs (count, batch, in), or for (batch, in), which all share."""
+        return run(inputs.expand(self.count, *inputs.shape[-2:]), self.parameters, _batched, self.activation)
 
     def frozen_first(self, inputs: torch.Tensor) -> torch.Tensor:
         """Outputs (batch, out) of the first MLP; gradients reach the inputs, not the parameters."""
@@ -99,8 +100,8 @@ def dimension(sizes: tuple[int, ...]) -> int:
     return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(sizes))
 
 
-def twins(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
-    """Two rows in the layout of a `TwinMLP`."""
+def stacked(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
+    """Rows in the layout of a `StackedMLP`."""
     parts, at = [], 0
     for fan_in, fan_out in pairwise(sizes):
         size = fan_in * fan_out
@@ -108,3 +109,14 @@ def twins(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
         parts += [row[at + size : at + size + fan_out] for row in rows]
         at += size + fan_out
     return np.concatenate(parts)
+
+
+def unstacked(flat: Row, sizes: tuple[int, ...], count: int) -> Row:
+    """The rows (count, dimension) that a `StackedMLP` holds."""
+    parts, at = [], 0
+    for fan_in, fan_out in pairwise(sizes):
+        size = count * fan_in * fan_out
+        parts.append(flat[at : at + size].reshape(count, fan_in, fan_out).transpose(0, 2, 1).reshape(count, -1))
+        parts.append(flat[at + size : at + size + count * fan_out].reshape(count, -1))
+        at += size + count * fan_out
+    return np.concatenate(parts, axis=1)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from esker.learners.networks import FlatMLP, TwinMLP
+from esker.learners.networks import FlatMLP, StackedMLP
 from esker.learners.spec import LearnerSpec
 
 Arrays = dict[str, np.ndarray]
-Network = FlatMLP | TwinMLP
+Network = FlatMLP | StackedMLP
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 
 from esker.learners.batches import Batches, Bursts, Source, Tick, compiled
-from esker.learners.networks import FlatMLP, TwinMLP, initial, twins
+from esker.learners.networks import FlatMLP, StackedMLP, initial, stacked
 from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, restore, step, to_array
 from esker.learners.spec import LearnerSpec
 from esker.noise import Row
 
 
-def critic_network(spec: LearnerSpec) -> TwinMLP:
+def critic_network(spec: LearnerSpec) -> StackedMLP:
     """Two critics side by side."""
-    return TwinMLP(spec.critic_sizes, spec.critic_activation, spec.device)
+    return StackedMLP(spec.critic_sizes, spec.critic_activation, spec.device)
 
 
 def actor_network(spec: LearnerSpec, row: Row | None = None) -> FlatMLP:
@@ -55,7 +55,7 @@ class Critics:
         self.online, self.target = critic_network(spec), critic_network(spec)
         rows = [initial(spec.critic_sizes, rng) for _ in range(2)]
         for network in (self.online, self.target):
-            network.flat.copy_(torch.from_numpy(twins(rows, spec.critic_sizes)))
+            network.flat.copy_(torch.from_numpy(stacked(rows, spec.critic_sizes)))
         self.optimizer = adam(self.online, spec)
         self.updates = 0
         self.total_loss = torch.zeros((), device=spec.device)
@@ -128,16 +128,16 @@ class Actor:
         self.network.flat.copy_(torch.from_numpy(np.array(row)))
         reset(self.optimizer)
 
-    def update(self, batch: torch.Tensor, critic: TwinMLP) -> None:
+    def update(self, batch: torch.Tensor, critic: StackedMLP) -> None:
         """One step up the mean of Q₁(s, π(s))."""
         step(self.optimizer, self.network, self._loss(batch, critic))
 
-    def _plain_loss(self, batch: torch.Tensor, critic: TwinMLP) -> torch.Tensor:
+    def _plain_loss(self, batch: torch.Tensor, critic: StackedMLP) -> torch.Tensor:
         observations = batch[:, : self.spec.layout.observation]
         actions = self.bounds.actions(self.network(observations))
         return -critic.frozen_first(torch.cat([observations, actions], dim=1)).mean()
 
-    def train(self, batches: Batches, critic: TwinMLP, updates: int, tick: Tick) -> None:
+    def train(self, batches: Batches, critic: StackedMLP, updates: int, tick: Tick) -> None:
         """So many updates on one critic."""
         self._critic.flat.copy_(critic.flat)
         self._burst.run(batches, updates, tick)

@@ -58,4 +58,5 @@ class OneMLP:
             else:
                 free[:] = activation(free)
             x = following
-        return product(x, last).reshape(rows, -1)  # type: ignore[no-any-return]
+        outputs: Batch = product(x, last)
+        return outputs.reshape(rows, -1)

@@ -17,6 +17,7 @@ from esker.tasks.requests import Answer, CriticDone, CriticWork, Failed, Request
 from esker.tasks.rollouts import Board, Stage, what_failed
 
 if TYPE_CHECKING:
+    from esker.learners.actors import Actors
     from esker.learners.replay import Replay
     from esker.learners.td3 import Actor, Critics
 
@@ -49,6 +50,7 @@ class Workbench:
         self.rows = rows
         self._replay: Replay | None = None
         self._actor: Actor | None = None
+        self._actors: Actors | None = None
         self._critics: Critics | None = None
 
     def answer(self, request: Request) -> Answer:
@@ -101,6 +103,23 @@ class Workbench:
         actor.begin(parameters)
         actor.train(batches, critic, training.updates, self._tick)
         return actor.row()
+
+    def improve_together(self, rows: np.ndarray, training: Training) -> np.ndarray:
+        """Train several actors on a frozen critic, in batched updates."""
+        import torch
+
+        from esker.learners.actors import Actors
+        from esker.learners.td3 import critic_network
+
+        one_thread()
+        if self._actors is None or self._actors.count != len(rows):
+            self._actors = Actors(self.task.spec, len(rows))
+        critic = critic_network(self.task.spec)
+        critic.flat.copy_(torch.from_numpy(np.array(training.critic)))
+        self.replay.see(training.replay_count)
+        self._actors.begin(rows)
+        self._actors.train(self.replay, training.key, critic, training.updates, self._tick)
+        return self._actors.rows()
 
     def train_critic(self, work: CriticWork) -> CriticDone:
         """Train this process's critics."""

@@ -83,11 +83,12 @@ class Stage:
     """
 
     def __init__(self, environment: Environment, network: MLP, head: BoxHead, board: Board, fresh: bool = False) -> None:
+        self.environment = environment
         self.head = head
         self.layout = Layout(network.inputs, head.size)
         self.board = board
+        self.fresh = fresh
         self._actor = OneMLP(network)
-        self._new = lambda: Place(environment, self.layout, fresh)
         self._places: list[Place] = []
 
     def become(self, parameters: Row) -> None:
@@ -101,7 +102,7 @@ class Stage:
     def play(self, seeds: Sequence[int], act: Act) -> Iterator[list[Place]]:
         """Play one episode for each seed, side by side; after every step, the places that took it."""
         while len(self._places) < len(seeds):
-            self._places.append(self._new())
+            self._places.append(Place(self.environment, self.layout, self.fresh))
         places, board = self._places[: len(seeds)], self.board
         observations = np.empty((len(seeds), self.layout.observation), dtype=np.float32)
         for row, (place, seed) in enumerate(zip(places, seeds, strict=True)):
