@@ -116,7 +116,7 @@ class SynchronousOptions:
     rl_population: int = option(5, "individuals of each generation that are trained by gradients", low=0)
     antithetic: bool = option(True, "let member i + N/2 mirror member i")
     batched_rl: bool = option(
-        False, "train those individuals at once, by batched updates after all critic training; faster on a GPU, other bits"
+        False, "train those individuals at once, by batched updates after all critic training: other bits"
     )
 
 

@@ -1,0 +1,99 @@
+"""Asynchronous against synchronous: wall-clock to so many training steps with 5 actors, one of them 4 times slower.
+
+    python benchmarks/asynchronous.py [--steps 3000] [--json]
+
+Two cores cannot show five actors of unequal speed by computing, so the environment sleeps: 10 ms a step, 40 ms in the slow
+actor's process; networks, batches and the share of RL individuals are small (8-8, 8, a tenth), so that the sleeping is
+what counts. AES-RL compares every individual with 5 episodes of the mean, P-CEM-RL and ACEM-RL evaluate their mean once in
+ten individuals: for the same number of training steps AES-RL simulates four times as many, and with one episode about as
+many again as it trains on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+
+import esker
+
+ACTORS, SLOWER, PAUSE, LENGTH = 5, 4, 0.010, 50
+SMALL = {"hidden": (8, 8), "batch_size": 8, "initial_steps": 500, "actors": ACTORS, "checkpoint_every": 50, "quiet": True}
+AES = {"algo": "aes-rl", "mean_update_param": 10.0, "rl_ratio": 0.1, "critic_chunk": 100}
+CASES = {
+    "p-cem-rl": {"algo": "p-cem-rl", "rl_population": 1},
+    "p-cem-rl, parallel critic": {"algo": "p-cem-rl", "rl_population": 1, "parallel_critic": True, "critic_chunk": 100},
+    "acem-rl": {"algo": "acem-rl", "rl_ratio": 0.1, "critic_chunk": 100},
+    "aes-rl, mean_episodes 1": AES | {"mean_episodes": 1},
+    "aes-rl, mean_episodes 5": AES,
+}
+
+
+class Sleepy(gym.Env):
+    """Hold a point at the origin; every step takes its time, and more so in the slow actor's process."""
+
+    def __init__(self, slower: float = SLOWER) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (1,))
+        worker = Path(sys.argv[0]).stem == "pool_worker"
+        self.pause = PAUSE * (slower if worker and sys.argv[-1] == "0" else 1.0) if worker else 0.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.steps = self.np_random.uniform(-1, 1), 0
+        return np.array([self.place], dtype=np.float32), {}
+
+    def step(self, action):
+        time.sleep(self.pause)
+        self.place += 0.2 * float(action[0])
+        self.steps += 1
+        return np.array([self.place], dtype=np.float32), -abs(self.place), False, self.steps >= LENGTH, {}
+
+
+def measure(options: dict, steps: int, slower: float) -> dict[str, float]:
+    """Seconds until so many training steps, from the first generation's end on; and steps simulated."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = esker.train(
+            "asynchronous:Sleepy",
+            run_dir=f"{folder}/run",
+            env_kwargs={"slower": slower},
+            training_steps=steps,
+            **SMALL | options,
+        )
+        first, last = run.history[0], run.history[-1]
+    trained = last["training_steps"] - first["training_steps"]
+    seconds = (last["wall_time"] - first["wall_time"]) * steps / trained  # start-up and warm-up are in the first row
+    return {"seconds": seconds, "simulated": (last["env_steps"] - first["env_steps"]) / trained}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=3_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    sys.path.insert(0, str(Path(__file__).parent))
+    found = {}
+    for name, case in CASES.items():
+        equal, unequal = (measure(case, options.steps, slower) for slower in (1.0, SLOWER))
+        found[name] = {"equal": equal["seconds"], "one slower": unequal["seconds"], "simulated": unequal["simulated"]}
+        base = found["p-cem-rl"]["one slower"]
+        found[name] |= {"slowdown": unequal["seconds"] / equal["seconds"], "to p-cem-rl": unequal["seconds"] / base}
+        if not options.json:
+            print(
+                f"{name}: {options.steps:,} training steps in {unequal['seconds']:.0f} s, {equal['seconds']:.0f} s with equal "
+                f"actors; {found[name]['to p-cem-rl']:.2f} of p-cem-rl's time, {unequal['simulated']:.1f} simulated steps each",
+                flush=True,
+            )
+    if options.json:
+        print(json.dumps({"steps": options.steps, "cases": found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
