@@ -86,11 +86,9 @@ def main() -> None:
         base = found["p-cem-rl"]["one slower"]
         found[name] |= {"slowdown": unequal["seconds"] / equal["seconds"], "to p-cem-rl": unequal["seconds"] / base}
         if not options.json:
-            print(
-                f"{name}: {options.steps:,} training steps in {unequal['seconds']:.0f} s, {equal['seconds']:.0f} s with equal "
-                f"actors; {found[name]['to p-cem-rl']:.2f} of p-cem-rl's time, {unequal['simulated']:.1f} simulated steps each",
-                flush=True,
-            )
+            print(f"{name}: {unequal['seconds']:.0f} s, {equal['seconds']:.0f} s with equal actors;", end=" ")
+            print(f"{found[name]['to p-cem-rl']:.2f} of p-cem-rl's time;", end=" ")
+            print(f"{unequal['simulated']:.1f} simulated steps for each training step", flush=True)
     if options.json:
         print(json.dumps({"steps": options.steps, "cases": found}, indent=1))
 
