@@ -195,6 +195,7 @@ def other_esker(folder: Path) -> None:
     shutil.copytree(Path(esker.__file__).parent, folder / "esker", ignore=shutil.ignore_patterns("__pycache__"))
     package = folder / "esker" / "__init__.py"
     package.write_text(package.read_text().replace(f'__version__ = "{esker.__version__}"', '__version__ = "9.9.9"'))
+    (folder / "sitecustomize.py").write_text("import esker\n")  # before Ray puts the driver's folders in front of ours
 
 
 def other_python(folder: Path) -> None:
