@@ -3,6 +3,7 @@
   python benchmarks/cluster.py coordinator          # 10,000 members over 10, 100 and 900 simulated workers
   python benchmarks/cluster.py nodes                # the slope per node: 1, 10, 30, 100 simulated nodes
   python benchmarks/cluster.py update               # the weighted sum of 5,000 directions, which the others leave out
+  python benchmarks/cluster.py step                 # one core's time for a step of Humanoid-v5 with its policy
   python benchmarks/cluster.py ratio                # Ray against local, HalfCheetah-v5, 2 workers, alternated, median of 5
 
 The coordinator runs the loop that it runs for real: orders, answers, facts, commit with fsync, copies on other nodes,
@@ -154,6 +155,30 @@ def update(repetitions: int) -> dict[str, Any]:
     return found
 
 
+def step(repetitions: int) -> list[dict[str, Any]]:
+    """Milliseconds per step on one core, all told: in an untrained policy's short episodes, and in ones that never end."""
+    import esker.api
+    from esker.assemble import build_state, build_task, describe
+    from esker.engines.engine import InlineEngine
+    from esker.tasks.environments import resolve
+
+    found = []
+    for kwargs, members in (({}, 200), ({"terminate_when_unhealthy": False}, 16)):
+        options = {"population": members, "hidden": LAYERS[1:3], "env_kwargs": kwargs, "center_episodes": 1}
+        config = esker.api.configure("Humanoid-v5", options, preset=None)[0]
+        environment, _ = resolve("Humanoid-v5", kwargs=kwargs)
+        task = build_task(config, environment, describe(environment.make()))
+        state, table = build_state(config, task)
+        engine, costs = InlineEngine(task, table), []
+        for _ in range(repetitions + 1):
+            plan, start = state.plan(), time.perf_counter()
+            engine.evaluate(state.job(), plan)
+            steps = sum(result.length for result in plan.results.values())
+            costs.append(round(1e3 * (time.perf_counter() - start) / steps, 3))
+        found.append({"env_kwargs": kwargs, "mean_length": round(steps / len(plan.results)), "ms_per_step": costs[1:]})
+    return found
+
+
 def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
     """Steps per second of the Ray engine over the local engine's, whole generations, alternated."""
     import contextlib
@@ -195,13 +220,13 @@ def store(path: Path, what: str, readings: list[dict[str, Any]]) -> None:
     """Add readings to a file: every one of them stays."""
     kept = json.loads(path.read_text()) if path.exists() else {}
     when = {"date": time.strftime("%Y-%m-%d %H:%M"), "cores": os.cpu_count(), "machine": platform.machine()}
-    kept.setdefault(what, []).append(when | {"command": f"python benchmarks/cluster.py {what}", "readings": readings})
+    kept.setdefault(what, []).append(when | {"readings": readings})
     path.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("coordinator", "nodes", "update", "ratio"))
+    parser.add_argument("what", choices=("coordinator", "nodes", "update", "step", "ratio"))
     parser.add_argument("--generations", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--population", type=int, default=200)
@@ -230,6 +255,9 @@ def main() -> None:
         say(ratio(arguments.repetitions, arguments.population, arguments.env))
     elif arguments.what == "update":
         say(update(arguments.repetitions))
+    elif arguments.what == "step":
+        for reading in step(arguments.repetitions):
+            say(reading)
     elif arguments.what == "coordinator":
         for workers in (10, 100, 900):
             say(measure(-(-workers // WORKERS_PER_NODE), workers, arguments.generations))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import random
 import re
@@ -17,6 +19,8 @@ from typing import Any
 
 import pytest
 from cluster_helpers import SMALL, Training, bits, committed, undisturbed, wait_for
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from wandb_records import history, run_record
 
 import esker
 
@@ -121,6 +125,28 @@ def test_a_commit_that_no_other_node_acknowledges_is_said(training: Training, ex
     os.kill(engine, signal.SIGCONT)
     wait_for(lambda: said("another node has acknowledged everything up to generation"))
     assert training.finish() == expected
+
+
+@pytest.mark.parametrize("disk_survives", [True, False])
+def test_logging_goes_on_from_wherever_the_coordinator_lives(two_nodes: Any, tmp_path: Path, disk_survives: bool) -> None:
+    options = OPTIONS | {"log": ("csv", "tensorboard", "wandb"), "wandb_mode": "offline", "checkpoint_every": 2}
+    training = Training(tmp_path / f"logged{disk_survives}", SLOW, **options)
+    training.reach(4)
+    identity = json.loads((training.path / "wandb.json").read_text())["id"]
+    with training.held():
+        os.kill(training.pid(), signal.SIGKILL)
+        if not disk_survives:
+            shutil.rmtree(training.path)
+    training.finish()
+    assert [int(row["generation"]) for row in csv.DictReader((training.path / "metrics.csv").open())] == list(range(8))
+    steps = [row["env_steps"] for row in training.rows]
+    board = EventAccumulator(str(training.path / "tensorboard")).Reload()
+    assert [event.step for event in board.Scalars("es/center_return")] == steps
+    logs = sorted(training.path.glob("wandb/offline-run-*/*.wandb"), key=lambda log: log.stat().st_mtime)
+    assert {run_record(log).run_id for log in logs} == {identity}
+    logged = [row["_step"] for log in logs for row in history(log)]
+    assert logged == steps[-len(logged) :]
+    assert len(logged) == 8 if disk_survives else len(logged) >= 4  # W&B offline loses with the disk what was on it
 
 
 def test_driver_killed(two_nodes: Any, tmp_path: Path, expected: bytes) -> None:
