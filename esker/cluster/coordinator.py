@@ -234,7 +234,7 @@ class Coordinator:
 
         def engine() -> Any:
             fingerprint = folder.about()["fingerprint"]
-            self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch)
+            self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch, table)
             share_update(state, self._engine)
             folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id(), self.note)
             if self._stopping:

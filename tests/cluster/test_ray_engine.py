@@ -113,7 +113,7 @@ def test_four_nodes_evaluate_and_update_to_the_bits_of_one_machine_from_one_nois
     assert isinstance(noise, TableNoise)
     weights = np.random.default_rng(1).standard_normal(300)
     expected = evaluated(InlineEngine(task, table), task)
-    engine = RayEngine(Roster(setup_for(task, (seed, size), table=table), Demand()))
+    engine = RayEngine(Roster(setup_for(task, (seed, size), shared=table), Demand()))
     try:
         wait_for(lambda: evaluated(engine, task) == expected and len(engine.nodes) == 4)
         shared = SharedNoise(noise, engine, worth=0).weighted_sum(generation, weights)
