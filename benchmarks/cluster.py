@@ -9,7 +9,8 @@
 The coordinator runs the loop that it runs for real: orders, answers, facts, commit with fsync, copies on other nodes,
 journal, optimizer step; only the weighted sum of the noise is left out. Simulated nodes are one actor that answers at
 once, so that what is measured is the coordinator's own work. `wall_ms` and `cpu_ms` (its process, all threads) are medians
-over generations, `worst_ms` is the slowest generation. `-o FILE` adds the readings to a JSON file.
+over generations, `worst_ms` is the slowest generation, `shared_update_ms` the messages of an update that nodes share.
+`-o FILE` adds the readings to a JSON file.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ class NoOpNode:
 
     def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
         return facts_at + len(facts)
+
+    def partial_sum(self, epoch: int, generation: int, weights: list[Any], start: int, stop: int) -> Any:
+        import ray
+
+        ray.get(weights[0])
+        return np.zeros(stop - start, dtype=np.float32)
 
     def finish(self, epoch: int, round: int) -> None: ...
 
@@ -120,6 +127,7 @@ def measure(nodes: int, workers: int, generations: int) -> dict[str, Any]:
         folder.replicate_to(engine, 0, "none", print)
         gc.freeze()  # as the coordinator does
         train(folder, state, engine, seen)
+    sharing = shared_update(engine, network.dimension) if nodes > 1 else None
     ray.kill(actor)
     walls, cpus = (1e3 * np.diff(np.array(marks[WARM_UP - 1 :]), axis=0)).T
     return {
@@ -130,8 +138,22 @@ def measure(nodes: int, workers: int, generations: int) -> dict[str, Any]:
         "worst_ms": round(float(walls.max()), 1),
         "cpu_ms": round(float(np.median(cpus)), 1),
         "generations_per_second": round(1e3 / float(np.median(walls)), 1),
+        "shared_update_ms": sharing,
         "allowed_ms": 50 + 3 * nodes,
     }
+
+
+def shared_update(engine: RayEngine, dimension: int) -> float:
+    """Milliseconds to share an update out and gather it, with nodes that add nothing up."""
+    from esker.cluster.shared_update import SharedNoise
+
+    noise = SharedNoise(NoSum(dimension), engine, worth=0)  # type: ignore[arg-type]
+    times = []
+    for generation in range(10):
+        start = time.perf_counter()
+        noise.weighted_sum(generation, np.ones(MEMBERS // 2))
+        times.append(1e3 * (time.perf_counter() - start))
+    return round(statistics.median(times), 1)
 
 
 def update(repetitions: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from cluster_helpers import during, wait_for
 
 from esker.assemble import build_task, describe
@@ -123,6 +124,21 @@ def test_four_nodes_evaluate_and_update_to_the_bits_of_one_machine_from_one_nois
     assert shared.tobytes() == noise.weighted_sum(generation, weights).tobytes()
     assert ranges(1000, 3) == [(0, 320), (320, 640), (640, 1000)]
     assert tables == [True] * 4  # all nodes of this test are on one machine
+
+
+@pytest.mark.faults
+def test_a_run_that_wants_a_gpu_per_node_takes_it_where_there_is_one(two_nodes: Any) -> None:
+    import ray
+
+    node = two_nodes.add(num_gpus=1)  # Ray believes it
+    engine = RayEngine(Roster(setup_for(make_task()), Demand(gpus_per_node=1)))
+    try:
+        evaluated(engine, make_task())
+        assert [used.id for used in engine.nodes] == [node.node_id]
+        wait_for(lambda: ray.available_resources().get("GPU", 0) == 0)
+    finally:
+        engine.close()
+        two_nodes.remove(node)
 
 
 def inodes(pid: int) -> set[int]:
