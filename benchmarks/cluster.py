@@ -144,10 +144,10 @@ def measure(nodes: int, workers: int, generations: int) -> dict[str, Any]:
 
 
 def shared_update(engine: RayEngine, dimension: int) -> float:
-    """Milliseconds to share an update out and gather it, with nodes that add nothing up."""
+    """Milliseconds to share an update out over the nodes that it is worth, which add nothing up, and to gather it."""
     from esker.cluster.shared_update import SharedNoise
 
-    noise = SharedNoise(NoSum(dimension), engine, worth=0)  # type: ignore[arg-type]
+    noise = SharedNoise(NoSum(dimension), engine)  # type: ignore[arg-type]
     times = []
     for generation in range(10):
         start = time.perf_counter()

@@ -117,7 +117,7 @@ def test_four_nodes_evaluate_and_update_to_the_bits_of_one_machine_from_one_nois
     engine = RayEngine(Roster(setup_for(task, (seed, size), shared=table), Demand()))
     try:
         wait_for(lambda: evaluated(engine, task) == expected and len(engine.nodes) == 4)
-        shared = SharedNoise(noise, engine, worth=0).weighted_sum(generation, weights)
+        shared = SharedNoise(noise, engine, message=1).weighted_sum(generation, weights)
         tables = [os.fstat(table.descriptor).st_ino in inodes(node.pid) for node in engine.nodes]
     finally:
         engine.close()
