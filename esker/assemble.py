@@ -137,15 +137,19 @@ def ray_engine(
     note: Callable[[str], None],
     run: str | None = None,
     epoch: int = 0,
+    shared: NoiseTable | None = None,
 ) -> RayEngine:
-    """The engine of the cluster that this process is connected to; detached where it is given its run's name."""
+    """The engine of the cluster that this process is connected to; detached where it is given its run's name.
+
+    Nodes on this machine use the `shared` noise table of this process instead of one of their own.
+    """
     from esker.cluster.connect import demand_of
     from esker.engines.node import setup_for
     from esker.engines.ray import RayEngine
     from esker.engines.roster import Roster
 
     table = (config.seed, config.table_size) if config.noise == "table" else None
-    setup = setup_for(task, table, config.step_timeout, fingerprint, config.inexact)
+    setup = setup_for(task, table, config.step_timeout, fingerprint, config.inexact, shared)
     return RayEngine(Roster(setup, demand_of(config, config.workers), run, epoch), note)
 
 

@@ -142,7 +142,7 @@ def _engine(
     folder: RunFolder, task: Any, table: Any, config: ESConfig, observer: Observer
 ) -> contextlib.AbstractContextManager[Engine]:
     if config.engine == "ray":
-        return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note))
+        return contextlib.closing(ray_engine(config, task, folder.about()["fingerprint"], observer.note, shared=table))
     return open_engine(task, config.workers, table, config.step_timeout)
 
 

@@ -76,7 +76,7 @@ SHOWN_ELSEWHERE = {
     "engine": "cluster/test_ray_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
     "address": "cluster/test_cluster_requests: test_an_address_without_a_cluster_is_named",
     "cpus_per_worker": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
-    "gpus_per_node": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",
+    "gpus_per_node": "cluster/test_ray_engine: test_a_run_that_wants_a_gpu_per_node_takes_it_where_there_is_one",
     "resources": "cluster/test_cluster_requests: test_what_no_node_offers_is_named_with_what_there_is",
     "working_dir": "cluster/test_cluster_requests: test_a_working_folder_is_sent_to_the_nodes",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",

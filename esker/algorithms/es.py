@@ -97,23 +97,23 @@ class EvolutionStrategy:
     def facts(self, plan: Plan, seconds: float) -> Facts:
         """What leaves a complete generation. Statistics are merged in member order, never in order of arrival."""
         assert plan.complete is not None
-        members = [plan.of_member(member) for member in range(plan.complete)]
-        center = plan.of_center()
-        seen = [r for episodes in members for r in episodes if r.statistics is not None]
+        results, center = plan.of_members(), plan.of_center()
+        members = (plan.complete, self.config.episodes_per_member)
+        seen = [r for r in results if r.statistics is not None]
         moments = np.zeros((2, self.task.statistics_size))
         for result in seen:
             assert result.statistics is not None
             moments += result.statistics
-        used = sum(r.length for episodes in members for r in episodes) + sum(r.length for r in center)
+        used = sum(r.length for r in results) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
-        fitness = np.array([[r.fitness for r in episodes] for episodes in members]).mean(axis=1)
+        fitness = np.array([r.fitness for r in results]).reshape(members).mean(axis=1)
         if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
-            self._refuse(members[0][0])
+            self._refuse(results[0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
-            returns=np.array([[r.total for r in episodes] for episodes in members]).mean(axis=1),
-            lengths=np.array([[r.length for r in episodes] for episodes in members], dtype=np.int32),
+            returns=np.array([r.total for r in results]).reshape(members).mean(axis=1),
+            lengths=np.array([r.length for r in results], dtype=np.int32).reshape(members),
             center_returns=np.array([r.total for r in center]),
             center_lengths=np.array([r.length for r in center], dtype=np.int32),
             statistics_count=np.array([sum(r.length for r in seen)]),

@@ -16,7 +16,7 @@ from esker.errors import RunError, UsageError
 
 _own_ray = False
 OBJECT_STORE = 200_000_000  # bytes: a centre per generation is all that lives there
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_BACKEND_LOG_LEVEL": "error"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 # A frozen node is given up after some four seconds instead of half a minute.
 HEALTH = {
     "RAY_health_check_period_ms": "1000",

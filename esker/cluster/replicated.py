@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,27 @@ class ReplicatedFolder(RunFolder):
         self._files: dict[str, bytes] = {}
         self._lengths: dict[str, int] = {}  # by node: how much of the facts its copy has
         self._current: set[str] = set()  # nodes whose copy of the files is up to date
+        self._owing: dict[Any, Node] = {}  # calls that were not answered in time
+        self._alone = False  # the last commit is on this disk only, although there were other nodes
 
-    def replicate_to(self, engine: RayEngine, epoch: int, own_node: str) -> None:
-        """Copy to this engine's nodes from now on."""
-        self._engine, self._epoch, self._own_node = engine, epoch, own_node
+    def replicate_to(self, engine: RayEngine, epoch: int, own_node: str, note: Callable[[str], None]) -> None:
+        """Copy to this engine's nodes from now on; `note` is told when none of them acknowledges."""
+        self._engine, self._epoch, self._own_node, self._note = engine, epoch, own_node, note
         self._files = essentials(self, facts=False)
 
     def commit(self, facts: Facts) -> None:
-        """Make a generation a fact here and on another node."""
+        """Make a generation a fact here and on another node; without an answer from one, say so and go on."""
         super().commit(facts)
-        self._replicate()
+        others = [node for node in self._engine.nodes if node.id != self._own_node] if self._engine else []
+        alone = bool(others) and not self._replicate(others)
+        if alone and not self._alone:
+            self._note(
+                f"no other node acknowledged generation {int(facts.generation[0])} within {WITHIN:g} s: "
+                "until one does, what is committed is on the coordinator's disk only"
+            )
+        elif self._alone and not alone and others:
+            self._note(f"another node has acknowledged everything up to generation {int(facts.generation[0])}")
+        self._alone = alone if others else self._alone
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """Write a snapshot; it travels with the next commit."""
@@ -46,24 +58,37 @@ class ReplicatedFolder(RunFolder):
             self._files = essentials(self, facts=False)
             self._current.clear()
 
-    def _replicate(self) -> None:
+    def _replicate(self, others: list[Node]) -> bool:
+        """Send the facts to some nodes and wait for one of them; a node that was too late is not waited for again."""
         import ray
 
-        others = [node for node in self._engine.nodes if node.id != self._own_node] if self._engine else []
         length = self.facts_file.stat().st_size
-        calls = {self._send(node, length): node for node in others[:COPIES]}
-        waiting, spare = list(calls), others[COPIES:]
+        spare = [node for node in others if node not in self._still_owing(length)]
+        calls = {self._send(node, length): node for node in spare[:COPIES]}
+        waiting, spare = list(calls), spare[COPIES:]
         until = time.monotonic() + WITHIN
         while waiting and time.monotonic() < until:
             ready, waiting = ray.wait(waiting, num_returns=1, timeout=1.0)
             for call in ready:
                 if self._acknowledged(calls[call], call, length):
-                    return
+                    return True
                 if spare:
                     node = spare.pop()
                     another = self._send(node, length)
                     calls[another] = node
                     waiting.append(another)
+        self._owing |= {call: calls[call] for call in waiting}
+        return False
+
+    def _still_owing(self, length: int) -> list[Node]:
+        """The nodes that have not answered an earlier call yet; those that have by now are sent everything anew."""
+        import ray
+
+        if self._owing:
+            answered, _ = ray.wait(list(self._owing), num_returns=len(self._owing), timeout=0)
+            for call in answered:
+                self._acknowledged(self._owing.pop(call), call, length)
+        return list(self._owing.values())
 
     def _send(self, node: Node, length: int) -> Any:
         """Send what this node's copy lacks: mostly the last record, sometimes files, to a new one everything."""

@@ -41,6 +41,7 @@ class NodeSetup:
     task: bytes
     path: list[str]
     table: tuple[int, int] | None  # seed and size
+    table_at: tuple[int, int] | None  # process and descriptor that have it on the coordinator's machine
     step_timeout: float | None
     versions: dict[str, str]
     fingerprint: str | None
@@ -88,9 +89,11 @@ def setup_for(
     step_timeout: float | None = None,
     fingerprint: str | None = None,
     inexact: bool = False,
+    shared: NoiseTable | None = None,
 ) -> NodeSetup:
-    """What nodes need to know to evaluate this task as this process would."""
-    return NodeSetup(cloudpickle.dumps(task), list(sys.path), table, step_timeout, versions(), fingerprint, inexact)
+    """What nodes need to know to evaluate this task as this process would; those on its machine share its noise table."""
+    at = (os.getpid(), shared.descriptor) if shared else None
+    return NodeSetup(cloudpickle.dumps(task), list(sys.path), table, at, step_timeout, versions(), fingerprint, inexact)
 
 
 def versions() -> dict[str, str]:
@@ -153,7 +156,9 @@ class NodeEngine:
             return welcome
         if slots is not None:
             task = replace(task, slots=slots)
-        table = NoiseTable.create(*setup.table) if setup.table else None
+        table = NoiseTable.of_process(*setup.table_at, *setup.table) if setup.table and setup.table_at else None
+        if setup.table and table is None:
+            table = NoiseTable.create(*setup.table)
         self._noise = task.noise(table) if table is not None else None
         self._engine = LocalEngine(task, workers, table, setup.step_timeout)
         threading.Thread(target=self._run, daemon=True).start()

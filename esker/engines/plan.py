@@ -65,14 +65,10 @@ class Plan:
 
     def take(self, count: int) -> list[int]:
         """The next items, lowest numbers first."""
-        items: list[int] = []
-        while len(items) < count and self.waiting:
-            if self._again:
-                items.append(self._again.popleft())
-            else:
-                items.append(self._issued)
-                self._issued += 1
-        return items
+        items = [self._again.popleft() for _ in range(min(count, len(self._again)))]
+        fresh = range(self._issued, min(self._issued + count - len(items), self._total))
+        self._issued += len(fresh)
+        return [*items, *fresh]
 
     def put_back(self, items: Iterable[int]) -> None:
         """Items whose worker was lost are wanted again."""
@@ -94,22 +90,23 @@ class Plan:
         if self._complete is None and self.min_steps is not None:
             self._grow(self.min_steps)
 
-    def of_member(self, member: int) -> list[Result]:
-        """The results of one member's episodes."""
-        return [self.results[item] for item in self._items(member)]
+    def of_members(self) -> list[Result]:
+        """The results of a complete generation's episodes, member by member."""
+        assert self._complete is not None
+        return [self.results[item] for item in self._items(0, self._complete)]
 
     def of_center(self) -> list[Result]:
         """The results of the centre's episodes."""
         return [self.results[item] for item in range(self.center)]
 
-    def _items(self, member: int) -> range:
+    def _items(self, member: int, members: int) -> range:
         first = self.center + member * self.episodes
-        return range(first, first + self.episodes)
+        return range(first, first + members * self.episodes)
 
     def _advance(self) -> None:
         """Extend the gap-free prefix, unit by unit, and see whether it satisfies both minima."""
         while self._complete is None:
-            unit = [self.results.get(item) for m in range(self.unit) for item in self._items(self._prefix + m)]
+            unit = [self.results.get(item) for item in self._items(self._prefix, self.unit)]
             enough = self._prefix >= self.members and self._prefix_steps >= (self.min_steps or 0)
             if enough and all(item in self.results for item in range(self.center)):
                 self._complete = self._prefix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Any
 
@@ -11,19 +12,22 @@ import numpy as np
 
 
 class Slow(gym.Wrapper[Any, Any, Any, Any]):
-    """CartPole whose steps take a while, so that something can happen in the middle of an episode."""
+    """CartPole whose steps take a while, and for ever while a file is there, so that things happen in mid-episode."""
 
-    def __init__(self, pause: float) -> None:
+    def __init__(self, pause: float, hold: str | None) -> None:
         super().__init__(gym.make("CartPole-v1", max_episode_steps=50))
         self.pause = pause
+        self.hold = hold if "esker.engines.worker" in sys.orig_argv else None  # a node's fingerprint is not held
 
     def step(self, action: Any) -> Any:
         time.sleep(self.pause)
+        while self.hold and os.path.exists(self.hold):
+            time.sleep(0.02)
         return self.env.step(action)
 
 
-def make_slow(pause: float = 0.002) -> gym.Env[Any, Any]:
-    return Slow(pause)
+def make_slow(pause: float = 0.002, hold: str | None = None) -> gym.Env[Any, Any]:
+    return Slow(pause, hold)
 
 
 class Faulty(gym.Wrapper[Any, Any, Any, Any]):

@@ -75,8 +75,18 @@ def machines() -> Iterator[Machines]:
 @pytest.fixture
 def two_nodes(machines: Machines) -> Iterator[Machines]:
     """The cluster with two nodes of one worker each, whatever happens to them."""
+    yield from _with_nodes(machines, 2)
+
+
+@pytest.fixture
+def four_nodes(machines: Machines) -> Iterator[Machines]:
+    """The cluster with four nodes of one worker each."""
+    yield from _with_nodes(machines, 4)
+
+
+def _with_nodes(machines: Machines, count: int) -> Iterator[Machines]:
     before = set(machines.cluster.worker_nodes)
-    for _ in range(2):
+    for _ in range(count):
         machines.add()
     yield machines
     for node in set(machines.cluster.worker_nodes) - before:

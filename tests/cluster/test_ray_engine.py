@@ -6,9 +6,11 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from cluster_helpers import during, wait_for
 
 from esker.assemble import build_task, describe
@@ -104,18 +106,54 @@ def test_a_worker_and_then_a_node_engine_killed_in_mid_episode_change_no_bit(two
     assert any("was lost" in text for text in said)
 
 
-def test_an_update_shared_out_over_nodes_has_the_bits_of_one_machine(two_nodes: Any) -> None:
+def test_four_nodes_evaluate_and_update_to_the_bits_of_one_machine_from_one_noise_table(four_nodes: Any) -> None:
     seed, size, generation = 0, 200_000, 5
     task = make_task(hidden=100)
     table = NoiseTable.create(seed, size)
     noise = task.noise(table)
     assert isinstance(noise, TableNoise)
     weights = np.random.default_rng(1).standard_normal(300)
-    engine = RayEngine(Roster(setup_for(task, (seed, size)), Demand()))
+    expected = evaluated(InlineEngine(task, table), task)
+    engine = RayEngine(Roster(setup_for(task, (seed, size), shared=table), Demand()))
     try:
-        wait_for(lambda: bool(evaluated(engine, task)) and len(engine.nodes) == 2)
-        shared = SharedNoise(noise, engine, worth=0).weighted_sum(generation, weights)
+        wait_for(lambda: evaluated(engine, task) == expected and len(engine.nodes) == 4)
+        shared = SharedNoise(noise, engine, message=1).weighted_sum(generation, weights)
+        tables = [os.fstat(table.descriptor).st_ino in inodes(node.pid) for node in engine.nodes]
     finally:
         engine.close()
     assert shared.tobytes() == noise.weighted_sum(generation, weights).tobytes()
     assert ranges(1000, 3) == [(0, 320), (320, 640), (640, 1000)]
+    assert tables == [True] * 4  # all nodes of this test are on one machine
+
+
+@pytest.mark.faults
+def test_a_run_that_wants_a_gpu_per_node_takes_it_where_there_is_one(two_nodes: Any) -> None:
+    import ray
+
+    node = two_nodes.add(num_gpus=1)  # Ray believes it
+    engine = RayEngine(Roster(setup_for(make_task()), Demand(gpus_per_node=1)))
+    try:
+        evaluated(engine, make_task())
+        assert [used.id for used in engine.nodes] == [node.node_id]
+        wait_for(lambda: ray.available_resources().get("GPU", 0) == 0)
+    finally:
+        engine.close()
+        two_nodes.remove(node)
+
+
+def inodes(pid: int) -> set[int]:
+    """The files that a process has open."""
+    return {file.stat().st_ino for file in Path(f"/proc/{pid}/fd").iterdir() if file.exists()}
+
+
+def test_the_noise_table_of_another_process_is_taken_only_if_it_is_the_right_one() -> None:
+    table = NoiseTable.create(3, 100_000)
+    taken = NoiseTable.of_process(os.getpid(), table.descriptor, 3, 100_000)
+    assert taken is not None
+    assert taken.descriptor != table.descriptor
+    assert taken.values.tobytes() == table.values.tobytes()
+    pipe, _ = os.pipe()
+    for wrong in ((4, 100_000), (3, 99_999)):
+        assert NoiseTable.of_process(os.getpid(), table.descriptor, *wrong) is None
+    assert NoiseTable.of_process(os.getpid(), pipe, 3, 100_000) is None
+    assert NoiseTable.of_process(1 << 30, 3, 3, 100_000) is None
