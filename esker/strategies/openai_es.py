@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
 from esker.population import Population, by_direction
 from esker.shaping import SHAPINGS, check_fitness, entropy, shape
+from esker.torch_threads import one_torch_thread
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -20,6 +21,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "rmsprop": torch.optim.RMSprop,
 }
+SPREAD = 1 << 25  # products; fewer take one thread a few milliseconds, and the bits are the same on any number
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,10 @@ class OpenAIES:
         weights = np.zeros(len(values))
         weights[chosen] = shape(self.shaping, values[chosen])
         directions = by_direction(weights, self.antithetic)
-        gradient = self.noise.weighted_sum(self.generation, directions)
-        gradient /= np.float32(len(chosen) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
-        return self._step(gradient, entropy(directions))
+        with one_torch_thread(len(directions) * len(self.center) < SPREAD):
+            gradient = self.noise.weighted_sum(self.generation, directions)
+            gradient /= np.float32(len(chosen) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
+            return self._step(gradient, entropy(directions))
 
     def _best(self, fitness: np.ndarray) -> np.ndarray:
         """The members of the best directions, in member order; a direction is as good as the better of its members."""

@@ -26,7 +26,7 @@ from esker.noise import CounterNoise, Noise, NoiseTable, Row, TableNoise
 from esker.population import Population, direction_of
 from esker.tasks.task import Board, Give, Job, Result, Take
 
-RESERVE = 8  # members a worker may hold in reserve, so that it never waits for the next one
+RESERVE = 16  # members a worker may hold in reserve, so that it never waits for the next one
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ class Origin:
     def restore(self) -> None:
         """Put them back."""
         for part, mode in self.modes:
-            part.training = mode
+            if part.training is not mode:  # a module's attributes are slow to set
+                part.training = mode
         with torch.no_grad():
             for part, name, value in self.buffers:
                 now = part._buffers.get(name)
@@ -223,16 +224,3 @@ def generators_kept(wanted: bool) -> Iterator[None]:
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """One torch thread, as in a worker process: sums over several threads round differently."""
-    before = torch.get_num_threads()
-    if before != 1:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        if before != 1:
-            torch.set_num_threads(before)
