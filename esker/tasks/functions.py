@@ -26,7 +26,7 @@ from esker.noise import CounterNoise, Noise, NoiseTable, Row, TableNoise
 from esker.population import Population, direction_of
 from esker.tasks.task import Board, Give, Job, Result, Take
 
-RESERVE = 16  # members a worker may hold in reserve, so that it never waits for the next one
+RESERVE = 8  # members a worker may hold in reserve, so that it never waits for the next one
 
 
 @dataclass(frozen=True)
