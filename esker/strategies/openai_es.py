@@ -87,12 +87,15 @@ class OpenAIES:
 
     def ask(self, members: slice | None = None) -> Population:
         """This generation's members; a slice names some of them, so that only those are ever materialised."""
+        if not isinstance(members, slice | None):
+            raise TypeError(f"ask({members!r}): expected a slice of members, as ask(slice(0, 8))")
         chosen = range(self.population)[members or slice(None)]
         return Population(self.center.numpy(), self.sigma, self.generation, self.antithetic, self.noise, chosen)
 
     def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
         """Move the centre by the fitness of members 0, 1, … of this generation, in that order (higher is better)."""
-        values = np.asarray(fitness, dtype=np.float64)
+        numbers = fitness.detach().cpu() if isinstance(fitness, torch.Tensor) else fitness
+        values = np.asarray(numbers, dtype=np.float64)
         if values.ndim != 1 or len(values) < self.population or (self.antithetic and len(values) % 2):
             raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {self.population} members")
         chosen = np.arange(len(values)) if self.top_directions is None else self._best(values)

@@ -218,9 +218,12 @@ def generators_kept(wanted: bool) -> Iterator[None]:
         yield
         return
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
