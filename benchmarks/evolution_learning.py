@@ -4,7 +4,8 @@
     python benchmarks/evolution_learning.py lunar_lander --seeds 3 --iterations 300
     python benchmarks/evolution_learning.py cartpole --settings evolution-module    # that project's settings, verbatim
 
-Prints a line per seed, a table of the curve, and the same as JSON on the last line.
+Prints a line per seed and a table of the curve; `-o FILE` stores every seed's curve, with median and worst. With
+`--runs FOLDER` every seed has a run folder there, and the same command with more iterations goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import importlib
 import json
 import os
+import platform
 import statistics
 import sys
 from pathlib import Path
@@ -23,33 +25,56 @@ import torch
 import esker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-GOALS = {"cartpole": 475, "lunar_lander": 200}
 
 
-def learn(name: str, settings: str, seed: int, iterations: int, workers: int) -> dict[str, Any]:
+def learn(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """One run of an example's policy and reward with its settings."""
-    example = importlib.import_module(name)
+    example = importlib.import_module(options.example)
     torch.manual_seed(seed)
-    evolution = esker.Evolution(
-        example.policy(),
-        example.reward,
-        goal=GOALS[name],
-        patience=5,
-        seed=seed,
-        workers=workers,
-        quiet=True,
-        **example.SETTINGS[settings],
-    )
-    evolution.run(iterations, report_every=None)
-    assert evolution.outcome is not None
+    model = example.policy()
+    folder = None if options.runs is None else options.runs / f"{options.example}-{options.settings}-{seed}"
+    if folder is not None and folder.exists():
+        evolution = esker.Evolution.resume(folder, model, example.reward, workers=options.workers)
+    else:
+        evolution = esker.Evolution(
+            model,
+            example.reward,
+            goal=example.GOAL,
+            patience=5,
+            seed=seed,
+            workers=options.workers,
+            quiet=True,
+            run_dir=None if folder is None else str(folder),
+            **example.SETTINGS[options.settings],
+        )
+    if evolution.iteration < options.iterations:
+        evolution.run(options.iterations - evolution.iteration, report_every=None)
+    last = evolution.history[-1]
     return {
         "seed": seed,
         "iterations": evolution.iteration,
-        "solved": evolution.outcome.goal_reached,
+        "solved": last["goal_streak"] >= 5,
         "best": evolution.best_reward,
-        "evaluations": evolution.history[-1]["env_steps"],
-        "seconds": round(evolution.history[-1]["wall_time"], 1),
+        "evaluations": last["env_steps"],
+        "seconds": round(last["wall_time"], 1),
         "curve": [row["center_return"] for row in evolution.history],
+    }
+
+
+def summary(options: argparse.Namespace, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The runs with what they have in common."""
+    command = f"python benchmarks/evolution_learning.py {options.example} --settings {options.settings}"
+    best = [run["best"] for run in runs]
+    return {
+        "command": f"{command} --seeds {options.seeds} --iterations {options.iterations}",
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "torch": torch.__version__},
+        "solved": f"{sum(run['solved'] for run in runs)} of {len(runs)}",
+        "iterations": {
+            "median": statistics.median(r["iterations"] for r in runs),
+            "worst": max(r["iterations"] for r in runs),
+        },
+        "best": {"median": statistics.median(best), "worst": min(best)},
+        "runs": runs,
     }
 
 
@@ -65,22 +90,25 @@ def table(runs: list[dict[str, Any]], points: int = 10) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("example", choices=GOALS)
+    parser.add_argument("example", choices=("cartpole", "lunar_lander"))
     parser.add_argument("--settings", choices=("esker", "evolution-module"), default="esker")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--runs", type=Path, help="folder of run folders, to go on from")
+    parser.add_argument("-o", "--output", type=Path, help="where to store the curves, as JSON")
     options = parser.parse_args()
     runs = []
     for seed in range(options.seeds):
-        run = learn(options.example, options.settings, seed, options.iterations, options.workers)
+        run = learn(options, seed)
         runs.append(run)
         verdict = "solved" if run["solved"] else "not solved"
         print(
             f"seed {seed}: {verdict}, {run['iterations']} iterations, best {run['best']:.1f}, {run['seconds']} s", flush=True
         )
     print("\n".join(table(runs)))
-    print(json.dumps({"example": options.example, "settings": options.settings, "runs": runs}))
+    if options.output is not None:
+        options.output.write_text(json.dumps(summary(options, runs), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ from esker.noise import CounterNoise, NoiseTable, TableNoise
 from esker.runs.folder import RunFolder
 from esker.shipping import check_sendable
 from esker.tasks.batches import BatchEngine, Batches
-from esker.tasks.functions import Functions, one_thread, resolve_device
+from esker.tasks.functions import Functions, resolve_device
+from esker.torch_threads import one_torch_thread
 
 ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds")  # options that a batched reward has no use for
 
@@ -120,7 +121,7 @@ def function_engine(config: EvolutionConfig, task: Functions | Batches, table: N
     else:
         engine = _processes(config, task, table)
     try:
-        with one_thread() if isinstance(engine, InlineEngine | ThreadEngine) else contextlib.nullcontext():
+        with one_torch_thread(isinstance(engine, InlineEngine | ThreadEngine)):
             yield engine
     finally:
         engine.close()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from esker.errors import UsageError
@@ -93,7 +94,7 @@ def number(value: Any, device: torch.device) -> float:
     if count != 1:
         raise BadReward(f"reward returned {count} values; expected one number (take their mean or sum)")
     try:
-        result = float(value)
+        result = float(value.item() if isinstance(value, np.ndarray) else value)
     except (TypeError, ValueError):
         raise BadReward(f"reward returned a {type(value).__name__}; expected a number") from None
     if not math.isfinite(result):

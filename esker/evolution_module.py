@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.strategies.conventions import evolution_module
 
@@ -37,6 +38,8 @@ class EvolutionModule:
         save_path: str | Path | None = None,
         **options: Any,
     ) -> None:
+        if (reward_goal is None) != (consecutive_goal_stopping is None):
+            raise UsageError("reward_goal and consecutive_goal_stopping go together; give both, or neither")
         self.evolution = Evolution(
             list(parameters),
             reward_function,

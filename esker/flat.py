@@ -52,6 +52,7 @@ class Flat:
         self.shapes = [tensor.shape for tensor in self.parts]
         self.sizes = [tensor.numel() for tensor in self.parts]
         self.dimension = sum(self.sizes)
+        self._row: Row | None = None
 
     def read(self) -> Row:
         """The tensors as one vector."""
@@ -60,10 +61,11 @@ class Flat:
 
     def write(self, row: Row) -> None:
         """Overwrite the tensors in place: type, device and requires_grad stay what they are."""
-        parts = self._split(torch.from_numpy(row))
+        if row is not self._row:  # a worker writes the same row again and again: its parts are views, made once
+            self._row, self._parts = row, self._split(torch.from_numpy(row))
         with torch.no_grad():
             for tensor, place in zip(self.tensors, self.layout.places, strict=True):
-                tensor.copy_(parts[place])
+                tensor.copy_(self._parts[place])
 
     def stacked(self, rows: torch.Tensor) -> list[torch.Tensor]:
         """For each name, a vector's part in the shape and type of its tensor; of (n, d) rows, n of them."""

@@ -111,9 +111,7 @@ def _product(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[n
     """left @ right on one thread, because a product's bits may depend on how many share it."""
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    from esker.torch_threads import one_torch_thread
+
+    with one_torch_thread():
         return torch.from_numpy(np.ascontiguousarray(left)).matmul(torch.from_numpy(np.ascontiguousarray(right))).numpy()
-    finally:
-        torch.set_num_threads(threads)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -16,6 +18,7 @@ from torch import nn
 import esker
 from esker.strategies.conventions import evolution_module
 
+GOAL = 475
 SETTINGS = {
     "esker": {"population": 32, "sigma": 0.3, "lr": 0.1, "evaluations_per_member": 1, "center_evaluations": 3},
     "evolution-module": evolution_module(population_size=10, sigma=0.1, learning_rate=0.001),
@@ -26,9 +29,9 @@ def policy() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
 
 
-def reward(model: nn.Module, seed: int, render: bool = False) -> float:
+def episode(env_id: str, model: nn.Module, seed: int, render: bool = False) -> float:
     """The return of one episode; its start is given by the seed."""
-    env = gym.make("CartPole-v1", render_mode="human" if render else None)
+    env = gym.make(env_id, render_mode="human" if render else None)
     device = next(model.parameters()).device
     observation, _ = env.reset(seed=seed)
     total, done = 0.0, False
@@ -41,14 +44,19 @@ def reward(model: nn.Module, seed: int, render: bool = False) -> float:
     return total
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-w", "--weights-path", help="where to save the weights, at every report")
+reward = partial(episode, "CartPole-v1")
+
+
+def main(description: str | None, policy: Any, reward: Any, goal: float, settings: dict[str, Any], iterations: int) -> None:
+    """What both this example and LunarLander's do with their policy and reward."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-w", "--weights-path", "--weights_path", help="where to save the weights, at every report")
     parser.add_argument("-c", "--cuda", action="store_true", help="evaluate members on the GPU")
-    parser.add_argument("--settings", choices=SETTINGS, default="esker")
-    parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--settings", choices=settings, default="esker")
+    parser.add_argument("--iterations", type=int, default=iterations)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--run-dir", help="run folder, to resume from and to plot")
     parser.add_argument("--render", action="store_true", help="show an episode at every report")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
@@ -58,15 +66,16 @@ def main() -> None:
         test_kwargs={"render": True} if options.render else None,
         save_path=options.weights_path,
         device="cuda" if options.cuda else "cpu",
-        goal=475,
+        goal=goal,
         patience=5,
         seed=options.seed,
         workers=options.workers,
-        **SETTINGS[options.settings],
+        run_dir=options.run_dir,
+        **settings[options.settings],
     )
     evolution.run(options.iterations)
     print(f"{evolution.iteration} iterations: {evolution.outcome.reason}")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, policy, reward, GOAL, SETTINGS, iterations=200)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +85,7 @@ def noisy_by_seed(model: nn.Module, seed: int) -> float:
     return float(fit(model).detach()) + np.random.default_rng(seed).normal()
 
 
-def test_a_killed_run_resumes_to_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_that_failed_resumes_to_the_same_bits(tmp_path: Path) -> None:
     whole, model = small_model(), small_model()
     options = {**FAST, "population": 8, "lr": 0.05, "sigma_decay": 0.9, "final": "last"}
     esker.Evolution(whole, noisy_fit, **options).run(9)
@@ -102,6 +105,36 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path: Path) -> None:
     assert [row["generation"] for row in again.history] == [0, 1, 2, 3]
     resumed = again.run(9 - again.iteration)
     assert torch.equal(flat(resumed), flat(whole))
+
+
+KILLED = """
+import os, sys
+import test_evolution as here
+import esker
+
+calls = 0
+
+def dies(model, seed):
+    global calls
+    calls += 1
+    if calls > 40:
+        os.kill(os.getpid(), 9)
+    return here.noisy_fit(model, seed)
+
+options = dict(here.FAST, population=8, lr=0.05, sigma_decay=0.9, final="last", checkpoint_every=3)
+esker.Evolution(here.small_model(), dies, run_dir=sys.argv[1], **options).run(9)
+"""
+
+
+def test_a_run_whose_process_was_killed_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "run")], env=environment, timeout=120)
+    assert killed.returncode == -9
+    whole = small_model()
+    esker.Evolution(whole, noisy_fit, **FAST, population=8, lr=0.05, sigma_decay=0.9, final="last").run(9)
+    again = esker.Evolution.resume(tmp_path / "run", small_model(7), noisy_fit, workers=0)
+    assert again.iteration == 4
+    assert torch.equal(flat(again.run(5)), flat(whole))
 
 
 def test_resume_replays_facts_when_every_snapshot_but_the_first_is_lost(tmp_path: Path) -> None:

@@ -97,6 +97,12 @@ def test_wrong_requests_are_refused_in_one_line(arguments: dict[str, Any], messa
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("arguments", [{"reward_goal": 3.0}, {"consecutive_goal_stopping": 5}])
+def test_half_a_goal_of_evolution_module_is_refused_in_its_own_words(arguments: dict[str, Any]) -> None:
+    with pytest.raises(esker.UsageError, match="reward_goal and consecutive_goal_stopping go together"):
+        esker.EvolutionModule([torch.ones(2)], lambda weights: 1.0, **arguments)
+
+
 @pytest.mark.parametrize("name", ["workers", "executor", "timeout", "common_seeds"])
 def test_options_without_use_are_refused_with_a_batched_reward(name: str) -> None:
     value = {"workers": 2, "executor": "threads", "timeout": 1.0, "common_seeds": True}[name]
@@ -161,6 +167,22 @@ def test_a_reward_that_hangs_is_stopped_by_the_timeout() -> None:
 
     with pytest.raises(esker.RunError, match=r"took longer than 0\.2 s"):
         esker.Evolution(model(), lambda m: time.sleep(60), **{**FAST, "workers": 1, "timeout": 0.2}).run(1)
+
+
+@pytest.mark.parametrize("form", ["reward", "reward_batch"])
+def test_an_iteration_in_which_all_members_failed_is_not_committed(tmp_path: Path, form: str) -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        return x.sum(-1) * torch.nan
+
+    options = {"noise": "counter", "quiet": True, "population": 4, "on_error": "worst"}
+    inline = {"workers": 0} if form == "reward" else {}
+    folder = tmp_path / "run"
+    evolution = esker.Evolution(torch.ones(2), **{form: broken}, run_dir=str(folder), **inline, **options)
+    with pytest.raises(esker.RunError, match="iteration 0: every member failed"):
+        evolution.run(2)
+    mended = esker.Evolution.resume(folder, torch.ones(2), **{form: lambda x: -(x**2).sum(-1)}, **inline)
+    mended.run(2)
+    assert mended.iteration == 2
 
 
 def test_a_used_run_folder_is_refused(tmp_path: Path) -> None:

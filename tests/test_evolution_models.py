@@ -156,6 +156,28 @@ def test_a_reward_may_be_a_lambda_closure_partial_or_method() -> None:
         assert float(model.weight.sum()) > 0.3
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [2, True, 2.0, np.float32(2), np.array(2.0), np.array([2.0]), torch.ones(1), torch.ones(1, 1, requires_grad=True)],
+)
+def test_whatever_holds_one_number_is_a_reward(answer: object) -> None:
+    evolution = esker.Evolution(nn.Linear(2, 1), lambda model: answer, **FAST)
+    evolution.run(1)
+    assert evolution.history[0]["return_mean"] == float(torch.as_tensor(answer))
+
+
+def test_the_random_state_of_a_gpu_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = [3]  # there is no GPU here: its generator is played by this list
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: state.append(seed))
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: list(state))
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", lambda states: state.__setitem__(slice(None), states))
+    seen = []
+    esker.Evolution(nn.Linear(2, 1), lambda model, seed: seen.append(state[-1] == seed) or 1.0, **FAST).run(1)
+    assert all(seen)
+    assert state == [3]
+
+
 def test_a_reward_may_take_model_and_weights() -> None:
     pairs = []
 

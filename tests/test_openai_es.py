@@ -168,3 +168,15 @@ def test_a_center_that_is_not_a_finite_vector_is_refused(center: np.ndarray) -> 
 def test_fitness_of_the_wrong_shape_or_value_is_refused(fitness: list) -> None:
     with pytest.raises(ValueError, match="fitness"):
         OpenAIES(np.zeros(3), population=4).tell(fitness)
+
+
+def test_fitness_that_requires_a_gradient_is_taken_as_numbers() -> None:
+    plain, tracked = (OpenAIES(torch.zeros(3, requires_grad=True), population=4) for _ in range(2))
+    plain.tell([0.0, 1.0, 2.0, 3.0])
+    tracked.tell(torch.arange(4.0, requires_grad=True) * 2)
+    assert torch.equal(plain.center, tracked.center)
+
+
+def test_what_is_no_slice_of_members_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"ask\(3\): expected a slice of members, as ask\(slice\(0, 8\)\)"):
+        OpenAIES(np.zeros(3), population=4).ask(3)  # type: ignore[arg-type]

@@ -9,50 +9,30 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.algorithms.es import EvolutionStrategy, Progress, next_sigma
+from esker.algorithms.center import Center
 from esker.config import EvolutionConfig
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.noise import Noise, Row
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
-from esker.strategies.openai_es import OpenAIES
 from esker.tasks.batches import Batch
 from esker.tasks.task import Job, Result
 
 NOTHING = np.zeros(0)
 
 
-class FunctionEvolution:
+class FunctionEvolution(Center):
     """Strategy, counters and the best centre so far; evaluations are counted where episodes would be."""
+
+    config: EvolutionConfig
 
     def __init__(
         self, config: EvolutionConfig, center: Row, noise: Noise, describe: Callable[[int, int], str] | None
     ) -> None:
-        self.config = config
+        super().__init__(config, center, noise)
         self.describe = describe  # what to call an item in messages; None: generations are evaluated in batches
-        self.strategy = OpenAIES(
-            center,
-            population=config.population,
-            sigma=config.sigma,
-            lr=config.lr,
-            optimizer=config.optimizer,
-            momentum=config.momentum,
-            shaping=config.shaping,
-            weight_decay=config.weight_decay,
-            top_directions=config.top_directions,
-            antithetic=config.antithetic,
-            lr_decay=config.lr_decay,
-            sigma_decay=config.sigma_decay,
-            noise=noise,
-        )
-        self.progress = Progress()
         self.best: torch.Tensor | None = None
-
-    @property
-    def generation(self) -> int:
-        """The generation that is to be evaluated next."""
-        return self.strategy.generation
 
     @property
     def drawn(self) -> bool:
@@ -91,6 +71,9 @@ class FunctionEvolution:
         """What leaves a complete generation."""
         batch = plan if isinstance(plan, Batch) else _as_batch(plan)
         fitness = batch.fitness.mean(axis=1)
+        if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
+            first = None if isinstance(plan, Batch) else plan.of_members()[0].error
+            raise RunError(f"iteration {self.generation}: every member failed" + (f", the first: {first}" if first else ""))
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
@@ -105,50 +88,23 @@ class FunctionEvolution:
             seconds=np.array([seconds]),
         )
 
-    def improves(self, facts: Facts) -> bool:
-        """Whether this generation's centre, by the mean of its evaluations, is the best so far."""
-        center, best = float(facts.center_returns.mean()), self.progress.best_return
-        return not math.isnan(center) and (best is None or center > best)
-
     def advance(self, facts: Facts) -> dict[str, Any]:
         """Move everything by one generation; answers its row of the journal."""
-        progress, goal = self.progress, self.config.goal
-        center_return = float(facts.center_returns.mean())
         if self.improves(facts):
-            progress.best_return, progress.best_generation = center_return, self.generation
             self.best = self.strategy.center.clone()
-        try:
-            update = self.strategy.tell(facts.fitness)
-        except ValueError as error:
-            raise RunError(f"iteration {self.generation}: {error}") from error
-        evaluations = facts.lengths.size + facts.center_lengths.size
-        progress.env_steps += evaluations
-        progress.episodes += evaluations
-        progress.discarded_steps += int(facts.discarded_steps[0])
-        progress.wall_time += float(facts.seconds[0])
-        progress.goal_streak = progress.goal_streak + 1 if goal is not None and center_return >= goal else 0
-        if self.config.sigma_adaptation is not None:
-            self.strategy.sigma = next_sigma(self.config, self.strategy.sigma, facts)
-        return EvolutionStrategy.row(progress, facts, update)
+        return super().advance(facts)
 
     def snapshot(self) -> Snapshot:
         """Everything that is state, ready to run the next generation."""
-        state = self.strategy.state_dict()
-        moments = {name: value for name, value in state["optimizer"].items() if isinstance(value, torch.Tensor)}
-        arrays = {"center": state["center"].numpy(), **{f"optimizer.{name}": m.numpy() for name, m in moments.items()}}
-        if self.best is not None:
-            arrays["best_center"] = self.best.numpy()
-        return Snapshot(self.generation, arrays, {"lr": state["lr"], "sigma": state["sigma"], **vars(self.progress)})
+        snapshot = super().snapshot()
+        best = {} if self.best is None else {"best_center": self.best.numpy()}
+        return Snapshot(self.generation, snapshot.arrays | best, snapshot.values)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        arrays = {name: torch.from_numpy(np.array(array)) for name, array in snapshot.arrays.items()}
-        values = dict(snapshot.values)
-        self.best = arrays.pop("best_center", None)
-        state = {"center": arrays.pop("center"), "lr": values.pop("lr"), "sigma": values.pop("sigma")}
-        moments = {name.removeprefix("optimizer."): array for name, array in arrays.items()}
-        self.strategy.load_state_dict({**state, "optimizer": moments, "generation": snapshot.generation})
-        self.progress = Progress(**values)
+        super().restore(snapshot)
+        best = snapshot.arrays.get("best_center")
+        self.best = None if best is None else torch.from_numpy(np.array(best))
 
 
 def _as_batch(plan: Plan) -> Batch:

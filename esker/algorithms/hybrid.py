@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from esker.address import Purpose, episode_seed, key
-from esker.algorithms.es import Progress
+from esker.algorithms.center import Progress
 from esker.engines.pool import Pool, ask_all
 from esker.learners.replay import Replay
 from esker.noise import Row

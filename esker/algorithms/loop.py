@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.algorithms.es import Progress
+from esker.algorithms.center import Progress
 from esker.config import StopOptions
 from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot

@@ -118,6 +118,7 @@ def _torch_loop(network: Layered, rows: LayeredRows, images: Inputs) -> Callable
     """Each row's parameters in a torch module of its own, called one after the other on one thread."""
     import torch
 
+    from esker.torch_threads import one_torch_thread
     from esker.twins.networks import network_twin
 
     twins = [network_twin(network, parameters).eval() for parameters in rows.parameters]
@@ -125,13 +126,10 @@ def _torch_loop(network: Layered, rows: LayeredRows, images: Inputs) -> Callable
     inputs = torch.from_numpy(images).float()
 
     def loop() -> None:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        with torch.no_grad():
+        with one_torch_thread(), torch.no_grad():
             for row, twin in enumerate(twins):
                 _, *after = twin(inputs[row : row + 1], *states[row])
                 states[row] = tuple(after)
-        torch.set_num_threads(threads)
 
     return loop
 

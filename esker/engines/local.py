@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class Worker:
         self.ready = False
         self.wants = False
         self.in_generation = False
+        self.farewells = 0  # of earlier generations, still to come
         self.progress: tuple[int, int] = (0, 0)
         self.progress_at = time.monotonic()
         self.stopped = False
@@ -80,6 +82,8 @@ class LocalEngine:
         self._share = 1.0
         self._failed_starts = 0
         self._workers: dict[Connection, Worker] = {}
+        self._ears = selectors.DefaultSelector()  # kept, since `multiprocessing.connection.wait` makes one at every call
+        self._ears.register(self._bell, selectors.EVENT_READ)
         for row in range(workers):
             self._start(row)
 
@@ -89,15 +93,18 @@ class LocalEngine:
         return [worker.process.pid for worker in self._workers.values()]
 
     def evaluate(self, job: Job, plan: Plan) -> None:
-        """Evaluate the plan; return when it is complete and every worker has left the generation."""
+        """Evaluate the plan; return when it is complete and no worker is busy with it any more."""
         self._attempts: Counter[int] = Counter()
         self._job = job
         for worker in list(self._workers.values()):
             self._enter(worker, plan)
         while plan.complete is None:
             self._pump(plan)
-        for worker in list(self._workers.values()):
+        for worker in self._workers.values():
             self._send(worker, Drop())
+            if not worker.items:  # it has nothing more to say of this generation: do not wait for its farewell
+                worker.in_generation = False
+                worker.farewells += 1
         while any(worker.in_generation for worker in self._workers.values()):
             self._pump(plan)
         # Episodes of one length finish together when shared out at once; others need some items in reserve to even out, but
@@ -116,6 +123,7 @@ class LocalEngine:
             worker.process.wait()
             worker.connection.close()
         self._workers.clear()
+        self._ears.close()
         for descriptor in (self._life, self._life_end, self._bell, self._bell_button, self._board_fd):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -125,6 +133,7 @@ class LocalEngine:
             self._board[row * BOARD_FIELDS + field] = 0
         worker = Worker(row, self._count, self._board_fd, self._life, self._setup)
         self._workers[worker.connection] = worker
+        self._ears.register(worker.connection, selectors.EVENT_READ, worker)
         self._send(worker, self._setup)
         return worker
 
@@ -155,13 +164,11 @@ class LocalEngine:
 
     def _pump(self, plan: Plan) -> None:
         """Wait for workers to say something, and act on it."""
-        for connection in wait([*self._workers, self._bell], timeout=self._patience()):
-            if connection == self._bell:
+        for heard, _ in self._ears.select(self._patience()):
+            worker: Worker | None = heard.data
+            if worker is None:
                 os.read(self._bell, 4096)
                 self._grant_all(plan)
-                continue
-            worker = self._workers.get(connection)  # type: ignore[call-overload]
-            if worker is None:
                 continue
             try:
                 message = worker.connection.recv()
@@ -188,6 +195,8 @@ class LocalEngine:
             worker.ready = True
             worker.progress_at = time.monotonic()
             self._failed_starts = 0
+        elif worker.farewells and isinstance(message, Report | Finished):  # it speaks of an earlier generation
+            worker.farewells -= isinstance(message, Finished)
         elif isinstance(message, Report):
             results = unpack(message.results)
             worker.items.difference_update(result.item for result in results)
@@ -204,6 +213,7 @@ class LocalEngine:
     def _lost(self, worker: Worker, plan: Plan, why: str | None = None) -> None:
         """A worker died: blame the item it was stepping, put its items back, start another in its place."""
         del self._workers[worker.connection]
+        self._ears.unregister(worker.connection)
         worker.connection.close()
         worker.process.kill()
         status = worker.process.wait()

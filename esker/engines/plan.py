@@ -105,15 +105,14 @@ class Plan:
 
     def _advance(self) -> None:
         """Extend the gap-free prefix, unit by unit, and see whether it satisfies both minima."""
-        while self._complete is None:
+        while self._prefix < self.members or self._prefix_steps < (self.min_steps or 0):
             unit = [self.results.get(item) for item in self._items(self._prefix, self.unit)]
-            enough = self._prefix >= self.members and self._prefix_steps >= (self.min_steps or 0)
-            if enough and all(item in self.results for item in range(self.center)):
-                self._complete = self._prefix
-            if enough or not all(unit):
+            if None in unit:
                 return
             self._prefix += self.unit
             self._prefix_steps += sum(result.length for result in unit if result)
+        if self._complete is None and all(item in self.results for item in range(self.center)):
+            self._complete = self._prefix
 
     def _grow(self, min_steps: int) -> None:
         """Want more members when what is done and under way is not expected to reach the minimum."""

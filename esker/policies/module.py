@@ -28,6 +28,7 @@ from esker.errors import UsageError
 from esker.imports import import_callable
 from esker.noise import Row
 from esker.policies.network import Batch, Inputs, Shapes
+from esker.torch_threads import one_torch_thread
 
 BLOCK = 32
 PROTOCOL = "a recurrent module needs initial_state() and forward(observation, state) -> (output, state)"
@@ -198,10 +199,5 @@ def _probe(module: torch.nn.Module, path: str, shape: tuple[int, ...], outputs: 
 @contextlib.contextmanager
 def _exactly() -> Iterator[None]:
     """No gradients and one thread: more threads may split a product otherwise and change its bits."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)
+    with one_torch_thread(), torch.no_grad():
+        yield

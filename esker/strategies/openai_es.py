@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
 from esker.population import Population, by_direction
 from esker.shaping import SHAPINGS, check_fitness, entropy, shape
+from esker.torch_threads import one_torch_thread
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -20,6 +21,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "rmsprop": torch.optim.RMSprop,
 }
+SPREAD = 1 << 25  # products; fewer take one thread a few milliseconds, and the bits are the same on any number
 
 
 @dataclass(frozen=True)
@@ -85,21 +87,25 @@ class OpenAIES:
 
     def ask(self, members: slice | None = None) -> Population:
         """This generation's members; a slice names some of them, so that only those are ever materialised."""
+        if not isinstance(members, slice | None):
+            raise TypeError(f"ask({members!r}): expected a slice of members, as ask(slice(0, 8))")
         chosen = range(self.population)[members or slice(None)]
         return Population(self.center.numpy(), self.sigma, self.generation, self.antithetic, self.noise, chosen)
 
     def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
         """Move the centre by the fitness of members 0, 1, … of this generation, in that order (higher is better)."""
-        values = np.asarray(fitness, dtype=np.float64)
+        numbers = fitness.detach().cpu() if isinstance(fitness, torch.Tensor) else fitness
+        values = np.asarray(numbers, dtype=np.float64)
         if values.ndim != 1 or len(values) < self.population or (self.antithetic and len(values) % 2):
             raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {self.population} members")
         chosen = np.arange(len(values)) if self.top_directions is None else self._best(values)
         weights = np.zeros(len(values))
         weights[chosen] = shape(self.shaping, values[chosen])
         directions = by_direction(weights, self.antithetic)
-        gradient = self.noise.weighted_sum(self.generation, directions)
-        gradient /= np.float32(len(chosen) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
-        return self._step(gradient, entropy(directions))
+        with one_torch_thread(len(directions) * len(self.center) < SPREAD):
+            gradient = self.noise.weighted_sum(self.generation, directions)
+            gradient /= np.float32(len(chosen) * self.sigma)  # g = 1/(Nσ) Σ wᵢεᵢ
+            return self._step(gradient, entropy(directions))
 
     def _best(self, fitness: np.ndarray) -> np.ndarray:
         """The members of the best directions, in member order; a direction is as good as the better of its members."""

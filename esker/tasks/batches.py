@@ -20,8 +20,10 @@ from esker.population import Population
 from esker.tasks.functions import Origin, generators_kept, on_device, resolve_device, seed_generators
 from esker.tasks.task import Job
 
-CPU_NUMBERS = 1 << 18  # parameters per batch by default: on a CPU a batch that stays in the cache,
-ACCELERATOR_NUMBERS = 1 << 26  # elsewhere one that keeps the device busy
+# Parameters per batch by default. On a CPU few enough for its cache, and so many that torch's threads meet rarely: on a
+# machine that others use too, every meeting may wait for a time slice.
+CPU_NUMBERS = 1 << 22
+ACCELERATOR_NUMBERS = 1 << 26  # elsewhere a batch that keeps the device busy
 
 
 class Members(dict[str, torch.Tensor]):

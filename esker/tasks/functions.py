@@ -175,7 +175,8 @@ class Origin:
     def restore(self) -> None:
         """Put them back."""
         for part, mode in self.modes:
-            part.training = mode
+            if part.training is not mode:  # a module's attributes are slow to set
+                part.training = mode
         with torch.no_grad():
             for part, name, value in self.buffers:
                 now = part._buffers.get(name)
@@ -217,22 +218,12 @@ def generators_kept(wanted: bool) -> Iterator[None]:
         yield
         return
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """One torch thread, as in a worker process: sums over several threads round differently."""
-    before = torch.get_num_threads()
-    if before != 1:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        if before != 1:
-            torch.set_num_threads(before)
