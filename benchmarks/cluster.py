@@ -221,7 +221,8 @@ def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
         contextlib.closing(ray_engine(config, task, about["fingerprint"], print)) as clustered,
     ):
         for repetition in range(repetitions + 1):
-            for name, engine in (("local", local), ("ray", clustered)):
+            turns = [("local", local), ("ray", clustered)]
+            for name, engine in turns if repetition % 2 else reversed(turns):
                 plan, start = state.plan(), time.perf_counter()
                 engine.evaluate(state.job(), plan)  # type: ignore[attr-defined]
                 seconds = time.perf_counter() - start
@@ -234,6 +235,7 @@ def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
         "members": population,
         "steps_per_second": {name: [round(value) for value in values] for name, values in rates.items()},
         "seconds": spent,
+        "pairs": [round(ray / alone, 3) for ray, alone in zip(rates["ray"], rates["local"], strict=True)],
         "ratio_of_medians": round(medians["ray"] / medians["local"], 3),
     }
 
@@ -241,7 +243,8 @@ def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
 def store(path: Path, what: str, readings: list[dict[str, Any]]) -> None:
     """Add readings to a file: every one of them stays."""
     kept = json.loads(path.read_text()) if path.exists() else {}
-    when = {"date": time.strftime("%Y-%m-%d %H:%M"), "cores": os.cpu_count(), "machine": platform.machine()}
+    when: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M"), "cores": os.cpu_count(), "machine": platform.machine()}
+    when["load"] = f"load average {os.getloadavg()[0]:.1f} at the end"
     kept.setdefault(what, []).append(when | {"readings": readings})
     path.write_text(json.dumps(kept, indent=1) + "\n")
 
