@@ -13,13 +13,16 @@ from esker.strategies.conventions import evolution_module
 
 GOAL = 200
 SETTINGS = {
-    "esker": {"population": 60, "sigma": 0.1, "lr": 0.03, "evaluations_per_member": 2, "center_evaluations": 10},
+    "esker": {"population": 100, "sigma": 0.05, "lr": 0.03, "evaluations_per_member": 1, "center_evaluations": 5},
     "evolution-module": evolution_module(population_size=100, sigma=0.01, learning_rate=0.001),
 }
 
 
 def policy() -> nn.Module:
-    return nn.Sequential(nn.Linear(8, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 4))
+    last = nn.Linear(100, 4)
+    nn.init.normal_(last.weight, std=1e-3)  # no action is preferred yet, so perturbations decide
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(8, 100), nn.Tanh(), nn.Linear(100, 100), nn.Tanh(), last)
 
 
 reward = partial(episode, "LunarLander-v3")

@@ -177,6 +177,8 @@ class Origin:
         for part, mode in self.modes:
             if part.training is not mode:  # a module's attributes are slow to set
                 part.training = mode
+        if not self.buffers:
+            return
         with torch.no_grad():
             for part, name, value in self.buffers:
                 now = part._buffers.get(name)
