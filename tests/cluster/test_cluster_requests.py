@@ -106,6 +106,7 @@ def test_what_no_node_offers_is_named_with_what_there_is(machines: Any, tmp_path
     assert not Path(run).exists()
 
 
+@pytest.mark.faults  # on a busy machine the coordinator was once restarted, and its viewer waited for it in vain
 def test_an_environment_that_only_the_driver_can_import_is_named_with_the_node(two_nodes: Any, tmp_path: Path) -> None:
     module = types.ModuleType("only_here")
     module.make = lambda: gymnasium.make("CartPole-v1")  # type: ignore[attr-defined]
