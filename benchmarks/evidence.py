@@ -109,10 +109,15 @@ def one_seed(command: list[str], seed: int, runs: Path, arguments: argparse.Name
 
 
 def curve(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Steps, seconds and centre return of about POINTS generations, the last one included."""
+    """Steps, seconds and centre return of about POINTS generations, the last one included.
+
+    `training_steps` are the steps in a replay buffer, which is what papers count; `env_steps` all that were simulated.
+    """
     step = max(1, len(rows) // POINTS)
     chosen = rows[::-1][::step][::-1]
+    trained = {"training_steps": [row["training_steps"] for row in chosen]} if "training_steps" in rows[0] else {}
     return {
+        **trained,
         "env_steps": [row["env_steps"] for row in chosen],
         "wall_time": [round(row["wall_time"], 1) for row in chosen],
         "center_return": [row["center_return"] for row in chosen],

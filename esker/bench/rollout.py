@@ -28,6 +28,7 @@ from esker.runs.folder import RunFolder
 from esker.tasks.environments import Environment, silence
 
 WORKERS = 2
+TURNS = 3  # generations and replays of one slice, taken in turns: on a shared machine neighbours in time are alike
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _alternate(case: Case, folder: Path, slices: int) -> tuple[list[float], list
     ours: list[float] = []
     with open_engine(task, WORKERS, table) as engine, Replayers(case.env, folder) as replayers:
         raw = []
-        for number in range(slices + 1):  # the first slice warms both up
+        for number in range(slices * TURNS + 1):  # the first turn warms both up
             state.restore(start)
             began = time.perf_counter()
             plan = state.plan()
@@ -119,7 +120,12 @@ def _alternate(case: Case, folder: Path, slices: int) -> tuple[list[float], list
                 ours.append(spent)
                 raw.append(replayed)
         assert replayers.steps == int(facts.lengths.sum() + facts.center_lengths.sum())
-    return ours, raw, replayers.steps
+    return _by_slice(ours), _by_slice(raw), replayers.steps
+
+
+def _by_slice(seconds: list[float]) -> list[float]:
+    """Mean seconds of the turns of each slice."""
+    return [statistics.mean(seconds[at : at + TURNS]) for at in range(0, len(seconds), TURNS)]
 
 
 def _solved(env: str, folder: Path) -> Snapshot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +14,7 @@ from esker.learners.spec import LearnerSpec
 Tick = Callable[[], None]
 F = TypeVar("F", bound=Callable[..., Any])
 BURST = 8  # updates in one captured graph
+AHEAD = 4  # bursts that may wait on the device before the process sleeps: CUDA's own full queue would keep a core spinning
 
 
 class Source(Protocol):
@@ -79,6 +81,7 @@ class Bursts:
         self.multiple = multiple  # a burst begins only where the owner's pattern does
         self._graph: torch.cuda.CUDAGraph | None = None
         self._static: StaticBatches | None = None
+        self._under_way: deque[torch.cuda.Event] = deque()
 
     def run(self, batches: Batches, updates: int, tick: Tick) -> None:
         """So many updates."""
@@ -101,8 +104,12 @@ class Bursts:
             self._capture(batches)
         assert self._static is not None
         assert self._graph is not None
+        if len(self._under_way) == AHEAD:
+            self._under_way.popleft().synchronize()
         self._static.fill(batches)
         self._graph.replay()
+        self._under_way.append(torch.cuda.Event(blocking=True))  # type: ignore[no-untyped-call]
+        self._under_way[-1].record()
 
     def _capture(self, batches: Batches) -> None:
         """Warm up aside (the first calls compile and allocate), capture, and put everything back."""
