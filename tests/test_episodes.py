@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -170,3 +171,36 @@ def test_a_fault_is_the_result_of_the_episode_it_happened_in(fault: str, message
     assert failed
     assert all(message in str(results[item].error) for item in failed)
     assert {results[item].total for item in set(results) - failed} == {16.0}
+
+
+def cheetah() -> gym.Env:
+    return gym.make("HalfCheetah-v5", disable_env_checker=True)
+
+
+def test_gymnasiums_mujoco_worlds_of_a_worker_read_one_model_and_play_as_they_would_alone():
+    environment = Environment("HalfCheetah-v5")
+    first = environment.make()
+    beside, alone = environment.make_beside(first), environment.make()
+    assert beside.unwrapped.model is first.unwrapped.model
+    assert beside.unwrapped.data is not first.unwrapped.data
+    actions = np.random.default_rng(0).uniform(-1, 1, (50, 6))
+    assert np.array_equal(beside.reset(seed=3)[0], alone.reset(seed=3)[0])
+    first.reset(seed=4)
+    for action in actions:
+        first.step(-action)  # whatever the other one does
+        (one, gained, *_), (other, as_much, *_) = beside.step(action), alone.step(action)
+        assert np.array_equal(one, other)
+        assert gained == as_much
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        Environment("tests:cheetah", factory=cheetah),
+        Environment("HalfCheetah-v5", wrappers=("gymnasium.wrappers:RecordEpisodeStatistics",)),
+        Environment("HalfCheetah-v5", kwargs={"render_mode": "rgb_array"}),
+    ],
+)
+def test_what_may_change_its_model_or_show_it_keeps_its_own(environment: Environment):
+    first = environment.make()
+    assert environment.make_beside(first).unwrapped.model is not first.unwrapped.model

@@ -47,6 +47,28 @@ class Environment:
             env = _time_aware(env)
         return env if is_image(env.observation_space) else _flattened(env)
 
+    def make_beside(self, first: Env | None) -> Env:
+        """A new environment for the process that has `first`. Gymnasium's own MuJoCo worlds then read one model.
+
+        A step only reads the model; one for all keeps more environments in a core's cache. What others make is left alone:
+        it may change its model.
+        """
+        env = self.make()
+        if first is not None and self.is_plain_mujoco and env.unwrapped.render_mode is None:
+            import mujoco
+
+            world: Any = env.unwrapped
+            world.model = first.unwrapped.model  # type: ignore[attr-defined]
+            world.data = mujoco.MjData(world.model)
+        return env
+
+    @property
+    def is_plain_mujoco(self) -> bool:
+        """Whether it is one of Gymnasium's own MuJoCo worlds, as Gymnasium makes it."""
+        if self.factory is not None or self.wrappers or self.name not in gym.registry:
+            return False
+        return str(gym.registry[self.name].entry_point).startswith("gymnasium.envs.mujoco")
+
     @property
     def is_atari(self) -> bool:
         """Whether frames are preprocessed: a game of ALE whose screen is observed, not its memory."""

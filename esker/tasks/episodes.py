@@ -289,7 +289,7 @@ class Slots:
         if row < len(self.envs) and not self.task.fresh_environments:
             return self.envs[row]
         with silence():
-            env = self.task.environment.make()
+            env = self.task.environment.make_beside(self.envs[0] if self.envs else None)
         step, self.limit = bare_step(env)
         if row < len(self.envs):
             self.envs[row].close()

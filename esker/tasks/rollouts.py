@@ -44,12 +44,12 @@ class Place:
         """The transitions so far; the next episode is written over them."""
         return self._rows[: self.length]
 
-    def begin(self, seed: int) -> np.ndarray:
-        """Begin an episode; answers its first observation."""
+    def begin(self, seed: int, first: Place) -> np.ndarray:
+        """Begin an episode beside the first place's; answers its first observation."""
         if self._env is None or self.fresh:
             self.close()
             with silence():
-                self._env = self.environment.make()
+                self._env = self.environment.make_beside(first._env)
             self._step, self._limit = bare_step(self._env)
         self.length = 0
         return np.asarray(self._env.reset(seed=seed)[0], dtype=np.float32)
@@ -106,7 +106,7 @@ class Stage:
         places, board = self._places[: len(seeds)], self.board
         observations = np.empty((len(seeds), self.layout.observation), dtype=np.float32)
         for row, (place, seed) in enumerate(zip(places, seeds, strict=True)):
-            observations[row] = place.begin(seed)
+            observations[row] = place.begin(seed, places[0])
         views = list(observations)
         while places:
             ended = []
