@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from esker.engines.ray import RayEngine
 
 CACHE_BYTES = 2**20
-MUJOCO_BYTES = 40_000  # that a step of one of Gymnasium's MuJoCo worlds touches, about
 
 
 def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -67,7 +66,7 @@ def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> 
         survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
-        slots=config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0),
+        slots=config.slots or default_slots(network.dimension),
         vectorizer=config.vectorizer,
     )
 
@@ -101,9 +100,9 @@ def network_notices(task: Episodes) -> list[str]:
     return [f"network {task.network.path} cannot be batched by torch.vmap: its members are run one by one"]  # type: ignore[attr-defined]
 
 
-def default_slots(dimension: int, simulator: int = 0) -> int:
-    """As many rows as keep their parameters and simulators in about a megabyte of cache; only speed depends on it."""
-    return max(6, min(64, CACHE_BYTES // (4 * dimension + simulator)))
+def default_slots(dimension: int) -> int:
+    """As many rows as keep their parameters in about a megabyte of cache. Results do not depend on it, speed does."""
+    return max(8, min(64, CACHE_BYTES // (4 * dimension)))
 
 
 def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:

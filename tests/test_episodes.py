@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from esker.engines.engine import InlineEngine
+from esker.engines.local import LocalEngine
+from esker.engines.messages import Items
 from esker.engines.plan import Plan
 from esker.noise import CounterNoise
 from esker.policies.heads import head_for
@@ -204,3 +207,23 @@ def test_gymnasiums_mujoco_worlds_of_a_worker_read_one_model_and_play_as_they_wo
 def test_what_may_change_its_model_or_show_it_keeps_its_own(environment: Environment):
     first = environment.make()
     assert environment.make_beside(first).unwrapped.model is not first.unwrapped.model
+
+
+def test_episodes_of_one_length_are_shared_out_evenly_at_once(monkeypatch: pytest.MonkeyPatch):
+    task = task_for("Corridor", slots=2)
+    granted: list[int] = []
+    with contextlib.closing(LocalEngine(task, 2)) as engine:
+        send = engine._send
+
+        def note(worker: Any, message: Any) -> None:
+            if isinstance(message, Items):
+                granted.append(len(message.items))
+            send(worker, message)
+
+        monkeypatch.setattr(engine, "_send", note)
+        for generation in range(2):
+            granted.clear()
+            engine.evaluate(
+                Job(generation, np.zeros(task.network.dimension, np.float32), 0.1, None, None), Plan(101, center=1)
+            )
+    assert granted == [51, 51]

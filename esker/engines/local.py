@@ -7,6 +7,7 @@ items are simply evaluated again.
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import selectors
@@ -31,6 +32,7 @@ from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
 RESERVE = 16  # items that a worker holds beyond its slots, at least: asking wakes this process, which has no core of its own
+EVEN, UNEVEN = 1.0, 0.85  # the part of what is unfinished that is shared out: episodes of one length, and of several
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
@@ -79,7 +81,7 @@ class LocalEngine:
         self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
         self._bell, self._bell_button = os.pipe()
         self._looked_at = time.monotonic()
-        self._share = 1.0
+        self._share = UNEVEN
         self._failed_starts = 0
         self._workers: dict[Connection, Worker] = {}
         self._ears = selectors.DefaultSelector()  # kept, since `multiprocessing.connection.wait` makes one at every call
@@ -110,7 +112,7 @@ class LocalEngine:
         # Episodes of one length finish together when shared out at once; others need some items in reserve to even out, but
         # not so many that slots run half empty. A function's length is always 1 and tells nothing of how long it takes.
         lengths = {result.length for result in plan.results.values()}
-        self._share = 0.5 if lengths == {1} else 1.0 if len(lengths) == 1 else 0.85
+        self._share = 0.5 if lengths == {1} else EVEN if len(lengths) == 1 else UNEVEN
 
     def wake(self) -> None:
         """From another thread: the plan has changed, look at it."""
@@ -152,9 +154,13 @@ class LocalEngine:
         self._board[worker.row * BOARD_FIELDS + 2] = worker.sent
 
     def _grant(self, worker: Worker, plan: Plan) -> None:
-        """Give a worker that wants items its fair share of what is unfinished: its slots full and some in reserve."""
-        fair = -(-int(plan.unfinished * self._share + 1) // self._count)
-        target = min(max(fair, 1), self.task.slots + max(self.task.slots // 2, RESERVE))
+        """Give a worker that wants items its fair share of what is unfinished: its slots full and some in reserve.
+
+        All of its share at once where episodes are of one length: whoever came back for more first would get too much.
+        """
+        fair = max(math.ceil(plan.unfinished * self._share / self._count), 1)
+        most = self.task.slots + max(self.task.slots // 2, RESERVE)
+        target = fair if self._share == EVEN else min(fair, most)
         items = plan.take(target - len(worker.items)) if target > len(worker.items) else []
         last = not (plan.waiting or plan.may_grow)
         if items or (last and worker.items):
