@@ -32,8 +32,15 @@ def demand_of(config: ClusterOptions, workers: int | None) -> Demand:
 
 def critic_demand(config: HybridConfig) -> Demand:
     """Where a critic trains in a process of its own: on a node with a GPU if it wants one, else beside the loop."""
-    here = import_ray().get_runtime_context().get_node_id()
-    return Demand(1, 0.0, gpus_per_node=1.0) if config.device != "cpu" else Demand(1, 0.0, node=here)
+    ray = import_ray()
+    if config.device == "cpu":
+        return Demand(1, 0.0, node=ray.get_runtime_context().get_node_id())
+    return Demand(1, 0.0, gpus_per_node=min(1.0, _gpu_left(ray.nodes(), config.gpus_per_node)))
+
+
+def _gpu_left(nodes: list[dict[str, Any]], taken: float) -> float:
+    """The most of a GPU that a node has left when its actors have taken theirs."""
+    return max((node["Resources"].get("GPU", 0.0) - taken for node in nodes if node["Alive"]), default=0.0)
 
 
 def check_learner(config: HybridConfig, apart: bool) -> list[str]:
@@ -50,9 +57,14 @@ def check_learner(config: HybridConfig, apart: bool) -> list[str]:
             f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which offers Ray no GPU; "
             "start it on one that does, or use --device cpu"
         )
+    if apart and _gpu_left(ray.nodes(), config.gpus_per_node) <= 0:
+        raise UsageError(
+            f"gpus_per_node is {config.gpus_per_node:g}: the actors would take every GPU and leave none for the critic; "
+            "use --gpus-per-node 0.5"
+        )
     if config.gpus_per_node or config.algo in ("td3", "cem-rl"):
         return []
-    return ["actors train on their nodes' CPUs; --gpus-per-node 1 lets them train on a GPU of each node"]
+    return ["actors train on their nodes' CPUs; --gpus-per-node 0.5 lets them train on a GPU of each node"]
 
 
 def connect(config: ClusterOptions, workers: int | None) -> list[str]:

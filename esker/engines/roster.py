@@ -200,8 +200,9 @@ class Roster:
     def _say_pending(self, node: Node) -> None:
         if node.opening is not None and not node.said_pending and time.monotonic() - node.started_at > PENDING_AFTER:
             node.said_pending = True
-            cpus = node.workers * self._demand.cpus_per_worker
-            self.notes.put(f"node {node.name} has not given its {cpus:g} CPUs yet: is it busy with other work?")
+            cpus, gpus = node.workers * self._demand.cpus_per_worker, self._demand.gpus_per_node
+            wanted = " and ".join(f"{n:g} {name}" for n, name in ((cpus, "CPUs"), (gpus, "GPU")) if n)
+            self.notes.put(f"node {node.name} has not given the {wanted} asked of it yet: is it busy with other work?")
 
 
 def _kill(node: Node) -> None:

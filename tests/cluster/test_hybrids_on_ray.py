@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cluster_helpers import Training, bits, wait_for
 
 import esker
 from esker.api import configure
+from esker.cluster import connect
 from esker.config_hybrids import AESRLConfig
 from esker.engines.ray_pool import RayPool
 from esker.errors import UsageError
@@ -158,6 +160,31 @@ def test_a_gpu_that_no_node_has_is_refused_before_anything_is_written(two_nodes:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("offered", "taken", "critic"), [(1.0, 0.5, 0.5), (2.0, 1.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, None)]
+)
+def test_the_actors_leave_a_part_of_a_gpu_to_the_critic(
+    monkeypatch: pytest.MonkeyPatch, offered: float, taken: float, critic: float | None
+) -> None:
+    class FakeRay:
+        @staticmethod
+        def nodes() -> list[dict[str, Any]]:
+            return [{"NodeID": "a", "Alive": True, "Resources": {"GPU": offered}}]
+
+        @classmethod
+        def get_runtime_context(cls) -> Any:
+            return SimpleNamespace(get_node_id=lambda: "a")
+
+    monkeypatch.setattr(connect, "import_ray", lambda: FakeRay)
+    config = AESRLConfig(device="cuda", gpus_per_node=taken)
+    if critic is None:
+        with pytest.raises(UsageError, match="leave none for the critic"):
+            connect.check_learner(config, apart=True)
+    else:
+        connect.check_learner(config, apart=True)
+        assert connect.critic_demand(config).gpus_per_node == critic
+
+
 def test_a_folder_without_its_replay_is_not_resumed(tmp_path: Path) -> None:
     alone(tmp_path / "run", generations=1, **P_CEM)
     (tmp_path / "run" / "replay").unlink()
@@ -212,11 +239,9 @@ def test_the_critic_of_a_gpu_goes_to_a_node_that_offers_one(
 ) -> None:
     import ray
 
-    from esker.cluster import connect
-
+    node = two_nodes.add(cpus=0, num_gpus=1)
     wanted = connect.critic_demand(AESRLConfig(device="cuda"))
     monkeypatch.setattr(connect, "critic_demand", lambda config: wanted)  # its node only claims to have a GPU
-    node = two_nodes.add(cpus=0, num_gpus=1)
     found: list[str] = []
 
     def see(row: dict[str, Any]) -> bool:
