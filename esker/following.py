@@ -90,20 +90,33 @@ def follow(
     except KeyboardInterrupt:
         status = "interrupted"
         raise Interrupted(folder) from None
-    except OSError as error:
-        raise RunError(f"{error.strerror or error}; continue with: esker resume {folder.path}") from error
-    except RunError as error:
-        raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
+    except Exception as error:
+        status = f"failed: {_first_line(error)}"
+        _explain(error, folder)
+        raise
     finally:
         try:
             _leave(folder, state, status)
         finally:
             if table is not None:
                 table.close()
-            observer.end(status)
+            observer.end(status if outcome else status.partition(": ")[0])  # the error itself is said by whoever catches it
         if callbacks.on_stop:
             callbacks.on_stop(Run(folder.path, outcome))
     return Run(folder.path, outcome)
+
+
+def _explain(error: Exception, folder: RunFolder) -> None:
+    """Raise what the user can act on in place of an error that does not say how to go on."""
+    if isinstance(error, OSError):
+        raise RunError(f"{error.strerror or error}; continue with: esker resume {folder.path}") from error
+    if isinstance(error, RunError):
+        raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def connect_engine(config: Any) -> list[str]:

@@ -80,4 +80,4 @@ def test_on_stop_sees_a_run_in_order_even_when_it_failed(tmp_path: Path) -> None
     with pytest.raises(ZeroDivisionError, match="in the callback"):
         esker.train("CartPole-v1", on_generation=fail, **options, **SMALL)
     esker.resume(tmp_path / "run", generations=2, on_stop=options["on_stop"])
-    assert ended == ["failed", "finished: 2 generations done"]
+    assert ended == ["failed: in the callback", "finished: 2 generations done"]

@@ -223,8 +223,8 @@ class Coordinator:
         sys.path += [path for path in request.modules if path not in sys.path and os.path.isdir(path)]
         folder, epoch = self._recover()
         config = folder.config(ALGORITHMS)
-        if self._was_ended(folder):
-            raise KeyboardInterrupt(f"the run had ended: {folder.status()}; continue with: esker resume {folder.path}")
+        if (ended := self._former_end(folder)) is not None:
+            raise ended
         environment = cloudpickle.loads(request.environment)
         if not isinstance(config, ESConfig):
             return self._train_hybrid(folder, config, environment)
@@ -265,13 +265,17 @@ class Coordinator:
         run = following.follow(folder, state, state.task, None, self, notices, following.Callbacks(), opened)
         return run.outcome.reason if run.outcome else "finished"
 
-    def _was_ended(self, folder: RunFolder) -> bool:
-        """Whether a former life of this coordinator had ended the run, before it died while viewers looked on."""
+    def _former_end(self, folder: RunFolder) -> BaseException | None:
+        """How a former life of this coordinator had ended the run, before it died while viewers looked on."""
         import ray
 
-        reborn = ray.get_runtime_context().was_current_actor_reconstructed
-        text = folder.status_file.read_text() if folder.status_file.exists() else ""
-        return bool(reborn) and text.startswith(("interrupted", "failed"))
+        if not ray.get_runtime_context().was_current_actor_reconstructed:
+            return None
+        status, _, reason = (folder.status_file.read_text() if folder.status_file.exists() else "").partition(": ")
+        more = f"continue with: esker resume {folder.path}"
+        if status == "failed":
+            return RunError(f"{reason}\nnothing committed is lost; {more}")
+        return KeyboardInterrupt(f"the run had been interrupted; {more}") if status == "interrupted" else None
 
     def _recover(self) -> tuple[ReplicatedFolder, int]:
         """The newest of: the folder on this disk, copies that nodes hold, what the starter sent. And our epoch."""

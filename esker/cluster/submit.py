@@ -32,11 +32,13 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
         end = viewer.watch(coordinator, name, folder.path, observer, first)
     except KeyboardInterrupt:
         end = viewer.stop(coordinator, name)
-    viewer.bring_home(coordinator, name, path)
-    if end.kind == "failed":
-        raise RunError(end.text)
-    if end.kind == "refused":
-        raise UsageError(end.text)
-    if end.kind == "interrupted":
-        raise KeyboardInterrupt(end.text)
+    try:
+        viewer.bring_home(coordinator, name, path)
+    finally:  # why a run ended matters more than why its folder did not come home
+        if end.kind == "failed":
+            raise RunError(end.text)
+        if end.kind == "refused":
+            raise UsageError(end.text)
+        if end.kind == "interrupted":
+            raise KeyboardInterrupt(end.text)
     return end.text

@@ -17,6 +17,7 @@ from esker.runs.folder import RunFolder
 
 PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
 UNANSWERED = 10.0  # and seconds more after which it counts as away
+AWAY = "the coordinator does not answer: waiting for it to come back"
 
 
 def launch(request: Request, files: dict[str, bytes], place: Any, gpus: float = 0) -> Any:
@@ -77,10 +78,10 @@ def watch(coordinator: Any, name: str, path: Path, observer: Observer, first: in
     """Show a run to an observer from a generation on, until it ends. Answers how it ended."""
     config = None
     while config is None:
-        config = _ask(coordinator.config.remote(PATIENCE), name)
-        if config is None and (end := _ask(coordinator.follow.remote(0, 0, 0, 0.0), name).end):
+        config = _await(coordinator.config.remote(PATIENCE), name, observer)
+        if config is None and (end := _await(coordinator.follow.remote(0, 0, 0, 0.0), name, observer).end):
             return end
-    earlier = _ask(coordinator.follow.remote(0, 0, 0, 0.0), name).rows[:first]
+    earlier = _await(coordinator.follow.remote(0, 0, 0, 0.0), name, observer).rows[:first]
     observer.begin(config, RunFolder(path), earlier)
     status = "the viewer left; the run goes on"
     try:
@@ -149,7 +150,7 @@ def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> I
             news: News = ray.get(call, timeout=PATIENCE + UNANSWERED)
         except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
             if not away:
-                observer.note("the coordinator does not answer: waiting for it to come back")
+                observer.note(AWAY)
             away = True
             continue
         except ray.exceptions.RayError as error:
@@ -160,6 +161,22 @@ def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> I
         life, away = news.life, False
         generation += len(news.rows)
         yield news
+
+
+def _await(call: Any, name: str, observer: Observer) -> Any:
+    """An answer, however long it takes: a viewer has nothing better to do, and a busy machine restarts actors slowly."""
+    import ray
+
+    away = False
+    while True:
+        try:
+            return ray.get(call, timeout=PATIENCE + UNANSWERED)
+        except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
+            if not away:
+                observer.note(AWAY)
+            away = True
+        except ray.exceptions.RayActorError as error:
+            raise _gone(name) from error
 
 
 def _ask(call: Any, name: str) -> Any:
