@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from esker.engines.ray import RayEngine
 
 CACHE_BYTES = 2**20
+MUJOCO_BYTES = 24_000  # of a simulator that a step of a Gymnasium MuJoCo world touches, about
 
 
 def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -66,7 +67,7 @@ def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> 
         survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
-        slots=config.slots or default_slots(network.dimension),
+        slots=config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0),
         vectorizer=config.vectorizer,
     )
 
@@ -100,9 +101,9 @@ def network_notices(task: Episodes) -> list[str]:
     return [f"network {task.network.path} cannot be batched by torch.vmap: its members are run one by one"]  # type: ignore[attr-defined]
 
 
-def default_slots(dimension: int) -> int:
-    """As many rows as keep their parameters in about a megabyte of cache. Results do not depend on it, speed does."""
-    return max(8, min(64, CACHE_BYTES // (4 * dimension)))
+def default_slots(dimension: int, simulator: int = 0) -> int:
+    """As many rows as keep their parameters and simulators in about a megabyte of cache; only speed depends on it."""
+    return max(8, min(64, CACHE_BYTES // (4 * dimension + simulator)))
 
 
 def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:
