@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from esker.engines.ray import RayEngine
 
 CACHE_BYTES = 2**20
-MUJOCO_BYTES = 24_000  # of a simulator that a step of a Gymnasium MuJoCo world touches, about
+MUJOCO_BYTES = 44_000  # of a simulator and its Python objects that a step of a Gymnasium MuJoCo world touches, about
 
 
 def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> Episodes:
@@ -103,7 +103,7 @@ def network_notices(task: Episodes) -> list[str]:
 
 def default_slots(dimension: int, simulator: int = 0) -> int:
     """As many rows as keep their parameters and simulators in about a megabyte of cache; only speed depends on it."""
-    return max(8, min(64, CACHE_BYTES // (4 * dimension + simulator)))
+    return max(6, min(64, CACHE_BYTES // (4 * dimension + simulator)))
 
 
 def build_state(config: ESConfig, task: Episodes) -> tuple[EvolutionStrategy, NoiseTable | None]:

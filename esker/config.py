@@ -227,7 +227,7 @@ class EngineOptions(ClusterOptions):
         None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
     )
     slots: int | None = option(
-        None, "environments that each worker steps side by side (default: 8 to 64, by what fits a cache)", low=1
+        None, "environments that each worker steps side by side (default: 6 to 64, by what fits a cache)", low=1
     )
     step_timeout: float | None = option(
         None, "seconds that one environment step may take before its worker is replaced", above=0

@@ -141,10 +141,12 @@ class Slots:
         self.envs: list[Env] = []
         self.steps: list[Callable[[Any], Any]] = []
         self.limit: int | None = None  # of the environment, where slots keep it
+        self.cap = math.inf  # steps after which an episode ends, by the job or by the environment's limit
         self.items: list[int] = [0] * task.slots
         self.totals: list[float] = [0.0] * task.slots
         self.signs: list[int] = [0] * task.slots
         self.begun: list[int] = [0] * task.slots
+        self.counted: list[bool] = [False] * task.slots  # whether an episode's observations enter the statistics
         self.action_noise: list[tuple[np.random.Generator, Any] | None] = [None] * task.slots
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
@@ -205,23 +207,19 @@ class Slots:
                 self.signs[row] += (reward > bonus) - (reward < bonus)
             if terminated or truncated:
                 ended.append((row, None, ""))
-        return self._capped(busy, ended)
+        return ended if self.tick - min(self.begun[:busy]) < self.cap else self._capped(busy, ended)
 
     def _capped(self, busy: int, ended: list[Ended]) -> list[Ended]:
-        """The rows that ended, and those that reached the episode cap or the environment's own limit."""
-        cap = min((limit for limit in (self.job.episode_cap, self.limit) if limit is not None), default=None)
-        if cap is not None and self.tick - min(self.begun[:busy]) >= cap:
-            done = {row for row, _, _ in ended}
-            ended += [(row, None, "") for row in range(busy) if self.tick - self.begun[row] >= cap and row not in done]
-        return ended
+        """The rows that ended, and those that reached the cap."""
+        done = {row for row, _, _ in ended}
+        return ended + [
+            (row, None, "") for row in range(busy) if self.tick - self.begun[row] >= self.cap and row not in done
+        ]
 
     def _act(self, busy: int) -> Any:
         """One batched forward: normalise, run every row's own parameters, choose actions."""
         observations = self.observations[:busy]
-        if self.task.normalize:
-            moments, scratch = self.moments[:busy], self.scratch[:busy]
-            moments[:, 0] += observations
-            moments[:, 1] += np.multiply(observations, observations, out=scratch)
+        self._count(busy)
         if self.job.normalizer is not None:
             inputs = self.job.normalizer(observations)
         else:
@@ -233,6 +231,19 @@ class Slots:
             for row in np.flatnonzero(~finite.all(axis=1)):
                 self.totals[row] = math.nan  # the episode's return is refused when it ends
         return self.task.head(outputs, self._noise_of_actions(busy) if self.task.action_noise else None)
+
+    def _count(self, busy: int) -> None:
+        """Add the observations to the sums of episodes that count; of all rows at once, unless few of them do."""
+        counted = [row for row, counts in enumerate(self.counted[:busy]) if counts]
+        if 2 * len(counted) > busy:
+            observations, moments, scratch = self.observations[:busy], self.moments[:busy], self.scratch[:busy]
+            moments[:, 0] += observations
+            moments[:, 1] += np.multiply(observations, observations, out=scratch)
+            return
+        for row in counted:
+            (total, squares), observation = self.moments[row], self.observations[row]
+            total += observation
+            squares += np.multiply(observation, observation, out=self.scratch[row])
 
     def _noise_of_actions(self, busy: int) -> Any:
         """Gaussian noise for each row's action, a pure function of its episode's address; none for the centre."""
@@ -265,6 +276,8 @@ class Slots:
         self.observations[row] = observation
         self.moments[row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
+        self.counted[row] = task.counts_observations(generation, item)
+        self.cap = min(self.job.episode_cap or math.inf, self.limit or math.inf)
         noisy = task.action_noise and member is not None
         self.action_noise[row] = (
             (generator(task.seed, Purpose.ACTION_NOISE, generation, member, episode), None) if noisy else None  # type: ignore[arg-type]
@@ -307,9 +320,7 @@ class Slots:
             error = f"the return of the episode is {total}: a reward, an observation or an action was not finite"
         if error is not None:
             return Result(item, math.nan, math.nan, length, None, error, trace)
-        statistics = None
-        if self.task.counts_observations(self.job.generation, item):
-            statistics = self.moments[row].copy()
+        statistics = self.moments[row].copy() if self.counted[row] else None
         return Result(item, self._fitness(row, total, length), total, length, statistics)
 
     def _fitness(self, row: int, total: float, length: int) -> float:
@@ -325,7 +336,7 @@ class Slots:
         self.rows.move(last, row)
         for rows in (self.observations, self.moments):
             rows[row] = rows[last]
-        columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.action_noise)
+        columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.counted, self.action_noise)
         for column in columns:
             column[row] = column[last]
         self._swap(row, last)
