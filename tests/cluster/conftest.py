@@ -57,6 +57,14 @@ class Machines:
     def remove(self, node: Any, graceful: bool = True) -> None:
         self.cluster.remove_node(node, allow_graceful=graceful)
 
+    def settle(self) -> None:
+        """Wait until Ray knows of these nodes and no others: those that a former test killed may seem alive for a while."""
+        import ray
+        from cluster_helpers import wait_for
+
+        nodes = {node.node_id for node in (self.cluster.head_node, *self.cluster.worker_nodes)}
+        wait_for(lambda: {node["NodeID"] for node in ray.nodes() if node["Alive"]} == nodes, 60)
+
     def raylet(self, node: Any) -> int:
         """The process id of a node's raylet."""
         return int(node.all_processes["raylet"][0].process.pid)
@@ -88,6 +96,7 @@ def _with_nodes(machines: Machines, count: int) -> Iterator[Machines]:
     before = set(machines.cluster.worker_nodes)
     for _ in range(count):
         machines.add()
+    machines.settle()
     yield machines
     for node in set(machines.cluster.worker_nodes) - before:
         machines.remove(node)
