@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from esker.runs.folder import RunFolder
 
 PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
 UNANSWERED = 10.0  # and seconds more after which it counts as away
-AWAY = "the coordinator does not answer: waiting for it to come back"
 
 
 def launch(request: Request, files: dict[str, bytes], place: Any, gpus: float = 0) -> Any:
@@ -78,10 +78,10 @@ def watch(coordinator: Any, name: str, path: Path, observer: Observer, first: in
     """Show a run to an observer from a generation on, until it ends. Answers how it ended."""
     config = None
     while config is None:
-        config = _await(coordinator.config.remote(PATIENCE), name, observer)
-        if config is None and (end := _await(coordinator.follow.remote(0, 0, 0, 0.0), name, observer).end):
+        config = _await(partial(coordinator.config.remote, PATIENCE), name, observer)
+        if config is None and (end := _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).end):
             return end
-    earlier = _await(coordinator.follow.remote(0, 0, 0, 0.0), name, observer).rows[:first]
+    earlier = _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).rows[:first]
     observer.begin(config, RunFolder(path), earlier)
     status = "the viewer left; the run goes on"
     try:
@@ -141,41 +141,30 @@ def _clear(name: str) -> None:
 
 
 def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> Iterator[News]:
-    import ray
-
-    life, notes, away = 0, 0, False
+    life, notes = 0, 0
     while True:
-        call = coordinator.follow.remote(generation, life, notes, PATIENCE)
-        try:
-            news: News = ray.get(call, timeout=PATIENCE + UNANSWERED)
-        except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
-            if not away:
-                observer.note(AWAY)
-            away = True
-            continue
-        except ray.exceptions.RayError as error:
-            raise _gone(name) from error
+        news: News = _await(partial(coordinator.follow.remote, generation, life, notes, PATIENCE), name, observer)
         if life and news.life != life:
             observer.note(f"the coordinator died and was restarted; it goes on at generation {generation + len(news.rows)}")
         notes = len(news.notes) + (notes if news.life == life else 0)
-        life, away = news.life, False
+        life = news.life
         generation += len(news.rows)
         yield news
 
 
-def _await(call: Any, name: str, observer: Observer) -> Any:
+def _await(ask: Callable[[], Any], name: str, observer: Observer) -> Any:
     """An answer, however long it takes: a viewer has nothing better to do, and a busy machine restarts actors slowly."""
     import ray
 
     away = False
     while True:
         try:
-            return ray.get(call, timeout=PATIENCE + UNANSWERED)
+            return ray.get(ask(), timeout=PATIENCE + UNANSWERED)
         except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
             if not away:
-                observer.note(AWAY)
+                observer.note("the coordinator does not answer: waiting for it to come back")
             away = True
-        except ray.exceptions.RayActorError as error:
+        except ray.exceptions.RayError as error:
             raise _gone(name) from error
 
 
