@@ -1,7 +1,8 @@
 """Episodes in slots: a worker steps many environments with one batched forward, and a finished slot is refilled at once.
 
-Rows 0..n-1 are the busy slots, kept gap-free. No environment is stepped past the end of its episode and no episode waits
-for another, so every step taken is a step of some member.
+Rows 0..n-1 are the busy slots, kept gap-free: where an episode ended the next one begins, or else the last row moves in.
+No environment is stepped past the end of its episode and no episode waits for another, so every step taken is a step of
+some member.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ class Episodes:
         member, episode = self.address(item)
         if member is None or not self.normalize:
             return False
-        return key(self.seed, Purpose.STATISTICS, generation, member, episode) < self.statistics_share * UINT64
+        share = self.statistics_share
+        return share == 1 or key(self.seed, Purpose.STATISTICS, generation, member, episode) < share * UINT64
 
     def describe(self, generation: int, item: int) -> str:
         """Environment, member and seed of an item."""
@@ -136,7 +138,7 @@ class Slots:
         self.images = task.images
         kind = np.uint8 if self.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
-        self.moments = np.zeros((task.slots, 2, task.statistics_size))  # sums of observations and of their squares
+        self.moments = np.zeros((2, task.slots, task.statistics_size))  # sums of observations and of their squares
         self.scratch = np.zeros((task.slots, task.statistics_size))
         self.envs: list[Env] = []
         self.steps: list[Callable[[Any], Any]] = []
@@ -159,24 +161,29 @@ class Slots:
         self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
         if isinstance(self.rows, SharedMLPRows):
             self.rows.set_center(job.center)
-        busy = 0
+        busy, gaps = 0, list[int]()  # rows from 0 to busy are in use, except for the gaps
         while True:
-            items = take(self.task.slots - busy, busy)
+            items = take(self.task.slots - busy + len(gaps), busy - len(gaps))
             if items is None:
-                return sum(self.tick - begun for begun in self.begun[:busy])
+                return sum(self.tick - self.begun[row] for row in range(busy) if row not in gaps)
             for item in items:
-                failed = self._start(busy, item)
+                row = gaps[0] if gaps else busy
+                failed = self._start(row, item)
                 if failed:
                     give([failed])
+                elif gaps:
+                    gaps.pop(0)
                 else:
                     busy += 1
+            for row in reversed(gaps):
+                busy -= 1
+                self._move(busy, row)
+            gaps = []
             if busy:
                 ended = self._step(busy)
                 if ended:
                     give([self._end(row, error, trace) for row, error, trace in ended])
-                    for row, _, _ in sorted(ended, reverse=True):
-                        busy -= 1
-                        self._move(busy, row)
+                    gaps = sorted(row for row, _, _ in ended)
             elif not items:
                 return 0
 
@@ -235,15 +242,12 @@ class Slots:
     def _count(self, busy: int) -> None:
         """Add the observations to the sums of episodes that count; of all rows at once, unless few of them do."""
         counted = [row for row, counts in enumerate(self.counted[:busy]) if counts]
-        if 2 * len(counted) > busy:
-            observations, moments, scratch = self.observations[:busy], self.moments[:busy], self.scratch[:busy]
-            moments[:, 0] += observations
-            moments[:, 1] += np.multiply(observations, observations, out=scratch)
-            return
-        for row in counted:
-            (total, squares), observation = self.moments[row], self.observations[row]
-            total += observation
-            squares += np.multiply(observation, observation, out=self.scratch[row])
+        totals, squares = self.moments
+        rows = [slice(busy)] if 2 * len(counted) > busy else counted
+        for row in rows:
+            observations, total, square = self.observations[row], totals[row], squares[row]
+            np.add(total, observations, out=total)
+            np.add(square, np.multiply(observations, observations, out=self.scratch[row]), out=square)
 
     def _noise_of_actions(self, busy: int) -> Any:
         """Gaussian noise for each row's action, a pure function of its episode's address; none for the centre."""
@@ -274,7 +278,7 @@ class Slots:
         self._load(row, member)
         self.rows.start(row)
         self.observations[row] = observation
-        self.moments[row] = 0.0
+        self.moments[:, row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
         self.counted[row] = task.counts_observations(generation, item)
         self.cap = min(self.job.episode_cap or math.inf, self.limit or math.inf)
@@ -320,7 +324,7 @@ class Slots:
             error = f"the return of the episode is {total}: a reward, an observation or an action was not finite"
         if error is not None:
             return Result(item, math.nan, math.nan, length, None, error, trace)
-        statistics = self.moments[row].copy() if self.counted[row] else None
+        statistics = self.moments[:, row].copy() if self.counted[row] else None
         return Result(item, self._fitness(row, total, length), total, length, statistics)
 
     def _fitness(self, row: int, total: float, length: int) -> float:
@@ -334,8 +338,8 @@ class Slots:
         if row == last:
             return
         self.rows.move(last, row)
-        for rows in (self.observations, self.moments):
-            rows[row] = rows[last]
+        self.observations[row] = self.observations[last]
+        self.moments[:, row] = self.moments[:, last]
         columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.counted, self.action_noise)
         for column in columns:
             column[row] = column[last]
