@@ -264,6 +264,8 @@ class AESRLConfig(AESOptions, BaselineOptions, AsynchronousConfig):
     """Everything that decides an `aes-rl` run."""
 
     algo: str = option("aes-rl", "algorithm")
+    # Published with 5. One learns as well by training steps, and far faster by simulated ones: see docs/hybrids.md.
+    mean_episodes: int = option(1, "episodes that tell the fitness of the mean, for every individual", low=1)
 
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""
