@@ -93,7 +93,7 @@ class PolicyOptions:
     channels: int = option(32, "channels of every convolution (conv-lstm)", low=1)
     lstm_size: int = option(256, "size of the LSTM (conv-lstm)", low=1)
     reference_frames: int = option(
-        32, "frames of random play whose statistics normalise every layer (nature-cnn; OpenAI: 128)", low=2
+        32, "frames of random play that normalise every layer (nature-cnn; OpenAI: 128) or pixel (conv-lstm)", low=2
     )
     activation: Activation = option("tanh", "activation between layers")
     initializer: Initializer = option(
@@ -102,7 +102,9 @@ class PolicyOptions:
     init_from: str | None = option(
         None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
     )
-    normalize_observations: bool = option(True, "scale vectors by their running mean and deviation (images: by 1/255)")
+    normalize_observations: bool = option(
+        True, "scale vectors by their running mean and deviation (conv-lstm: pixels by the reference frames')"
+    )
     statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
     action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
     bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
@@ -312,7 +314,7 @@ NETWORK_OPTIONS = {
     "initializer": ("mlp", "linear", "gru", "lstm", "nature-cnn", "conv-lstm"),
     "channels": ("conv-lstm",),
     "lstm_size": ("conv-lstm",),
-    "reference_frames": ("nature-cnn",),
+    "reference_frames": ("nature-cnn", "conv-lstm"),
 }
 
 

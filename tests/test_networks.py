@@ -66,7 +66,11 @@ def test_nature_cnn_normalises_by_the_reference_batch_under_the_rows_own_weights
 
 
 def test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell():
-    network = conv_lstm(replace(ESConfig(), channels=8, lstm_size=16), (1, 42, 42), 6)
+    reference = RNG.integers(0, 256, (7, 1, 42, 42), dtype=np.uint8)
+    reference[:, :, :20] = 87  # half of the screen never changes
+    network = replace(conv_lstm(replace(ESConfig(), channels=8, lstm_size=16), (1, 42, 42), 6), reference=reference)
+    seen = torch.from_numpy(reference).float() / 255
+    mean, deviation = seen.mean(0, keepdim=True), seen.std(0, keepdim=True, correction=0).clamp(min=0.1)
     rows = opened(network, 2)
     state = [(torch.zeros(1, 16), torch.zeros(1, 16)) for _ in range(2)]
     for _ in range(3):
@@ -74,7 +78,7 @@ def test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell():
         found = rows.forward(images)
         for row in range(2):
             p = tensors(network, rows.parameters[row])
-            x = torch.from_numpy(images[row : row + 1]).float() / 255
+            x = ((torch.from_numpy(images[row : row + 1]).float() / 255 - mean) / deviation).clamp(-5, 5)
             for n in range(1, 5):
                 x = functional.selu(functional.conv2d(x, p[f"conv{n}.weight"], p[f"conv{n}.bias"], stride=2, padding=1))
             cell = torch.nn.LSTMCell(x.numel(), 16)
@@ -106,7 +110,10 @@ def test_recurrent_mlp_steps_like_the_torch_cell(kind, cell):
 NETWORKS = {
     "lstm": lambda: recurrent(replace(ESConfig(), network="lstm", hidden=(33, 17)), 5, 3),
     "gru": lambda: recurrent(replace(ESConfig(), network="gru", hidden=(33, 17)), 5, 3),
-    "conv-lstm": lambda: conv_lstm(replace(ESConfig(), channels=5, lstm_size=11), (1, 42, 42), 6),
+    "conv-lstm": lambda: replace(
+        conv_lstm(replace(ESConfig(), channels=5, lstm_size=11), (1, 42, 42), 6),
+        reference=RNG.integers(0, 256, (3, 1, 42, 42), dtype=np.uint8),
+    ),
     "nature-cnn": lambda: replace(
         nature_cnn(ESConfig(), (60, 52, 3), 6), reference=RNG.integers(0, 256, (3, 60, 52, 3), dtype=np.uint8)
     ),
@@ -184,7 +191,7 @@ def test_workers_of_shipped_networks_never_import_torch():
         "from esker.policies.choose import network_for\n"
         "import esker.tasks.episodes, esker.engines.worker\n"
         "box = gym.spaces.Box(0, 255, (1, 42, 42), np.uint8)\n"
-        "rows = network_for(replace(ESConfig(), network='conv-lstm'), box, 6).open(1)\n"
+        "rows = network_for(replace(ESConfig(), network='conv-lstm', normalize_observations=False), box, 6).open(1)\n"
         "rows.start(0); rows.forward(np.zeros((1, 1, 42, 42), np.uint8))\n"
         "print('torch' in sys.modules)"
     )
@@ -193,8 +200,10 @@ def test_workers_of_shipped_networks_never_import_torch():
 
 
 def test_channels_last_images_are_the_same_to_a_network_as_channels_first():
-    first = conv_lstm(replace(ESConfig(), channels=4, lstm_size=8), (3, 48, 48), 2)
-    last = conv_lstm(replace(ESConfig(), channels=4, lstm_size=8), (48, 48, 3), 2)
+    config = replace(ESConfig(), channels=4, lstm_size=8)
+    reference = RNG.integers(0, 256, (5, 3, 48, 48), dtype=np.uint8)
+    first = replace(conv_lstm(config, (3, 48, 48), 2), reference=reference)
+    last = replace(conv_lstm(config, (48, 48, 3), 2), reference=reference.transpose(0, 2, 3, 1))
     image = RNG.integers(0, 256, (1, 3, 48, 48), dtype=np.uint8)
     assert (opened(first, 1).forward(image) == opened(last, 1).forward(image.transpose(0, 2, 3, 1))).all()
 

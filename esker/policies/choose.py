@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from esker.config import ESConfig
 from esker.errors import UsageError, nearest
-from esker.policies.convolution import Conv, Flatten
+from esker.policies.convolution import Conv, Flatten, Standardize
 from esker.policies.layered import Layered, channels_last
 from esker.policies.layers import Cell, Dense, Layer
 from esker.policies.mlp import MLP
@@ -72,6 +72,8 @@ def nature_cnn(config: ESConfig, shape: tuple[int, ...], outputs: int) -> Layere
 def conv_lstm(config: ESConfig, shape: tuple[int, ...], outputs: int) -> Layered:
     """pytorch-es's network for Atari: four strided convolutions, an LSTM, a linear layer."""
     layers, size = _convolutions(shape, (_Step(config.channels, 3, 2, 1),) * 4, "selu", normalized=False)
+    if config.normalize_observations:
+        layers.insert(0, Standardize())
     layers += [Cell("lstm", "lstm", size, config.lstm_size), Dense("output", config.lstm_size, outputs)]
     return Layered("conv-lstm", shape, tuple(layers), outputs, config.initializer)
 

@@ -15,6 +15,9 @@ from esker.policies.layers import Affine, Views, norm_shapes
 from esker.policies.mlp import ACTIVATIONS
 from esker.policies.network import Batch, Shapes
 
+PIXEL_FLOOR = 0.1  # of the range from black to white; a pixel that never changed has no deviation to divide by
+PIXEL_CLIP = np.float32(5)
+
 
 @dataclass(frozen=True)
 class Conv:
@@ -106,6 +109,49 @@ class ConvRows:
         if self._reference is None or self._reference[0] is not x:
             self._reference = x, self._windows(self._pad(x))
         return self._reference[1]
+
+
+@dataclass(frozen=True)
+class Standardize:
+    """Every pixel less its mean and over its deviation in the reference batch, the same for all members.
+
+    What always looks the same becomes zero, and what moves stands out: without it a game's background outweighs its ball,
+    and most members act alike.
+    """
+
+    normalized: bool = True
+
+    @property
+    def shapes(self) -> Shapes:
+        return {}
+
+    def open(self, rows: int, views: Views) -> StandardizeRows:
+        return StandardizeRows()
+
+
+class StandardizeRows:
+    """Holds two constants a pixel, found when a row first starts."""
+
+    def __init__(self) -> None:
+        self._reference: tuple[Batch, Batch] | None = None
+
+    def forward(self, x: Batch) -> Batch:
+        x = (x - self.mean) * self.scale
+        np.maximum(x, -PIXEL_CLIP, out=x)
+        np.minimum(x, PIXEL_CLIP, out=x)
+        return x
+
+    def start(self, row: int) -> None: ...
+
+    def settle(self, row: int, x: Batch) -> Batch:
+        if self._reference is None or self._reference[0] is not x:
+            self.mean = x.mean(axis=0, dtype=np.float64).astype(np.float32)
+            deviation = x.std(axis=0, dtype=np.float64)
+            self.scale = (1 / np.maximum(deviation, PIXEL_FLOOR)).astype(np.float32)
+            self._reference = x, self.forward(x)
+        return self._reference[1]
+
+    def move(self, source: int, target: int) -> None: ...
 
 
 @dataclass(frozen=True)

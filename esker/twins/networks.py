@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from esker.errors import UsageError
 from esker.noise import Row
-from esker.policies.convolution import Conv, Flatten
+from esker.policies.convolution import PIXEL_CLIP, Conv, Flatten, Standardize
 from esker.policies.layered import Layered, is_channels_first
 from esker.policies.layers import Cell, Dense
 from esker.policies.mlp import MLP
@@ -118,12 +118,26 @@ class CellTwin(nn.Module):
         return hidden, hidden
 
 
+class StandardizeTwin(nn.Module):
+    """Two constants a pixel, channels first."""
+
+    def __init__(self, mean: Row, scale: Row) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.from_numpy(mean).permute(2, 0, 1).contiguous())
+        self.register_buffer("scale", torch.from_numpy(scale).permute(2, 0, 1).contiguous())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.clamp((x - self.mean) * self.scale, -float(PIXEL_CLIP), float(PIXEL_CLIP))  # type: ignore[operator]
+
+
 def _layer(layer: Any, opened: Any, named: dict[str, torch.Tensor]) -> nn.Module:
     """One layer; `opened` knows the scale and shift that a normalising one has settled on."""
     if isinstance(layer, Cell):
         return CellTwin(layer, named)
     if isinstance(layer, Flatten):
         return nn.Flatten()
+    if isinstance(layer, Standardize):
+        return StandardizeTwin(opened.mean, opened.scale)
     if not isinstance(layer, Conv | Dense):
         raise UsageError(f"layers of kind {type(layer).__name__} cannot be exported")
     weight, shift = named[f"{layer.name}.weight"], torch.from_numpy(opened.affine.shift[0].copy())
