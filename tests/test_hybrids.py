@@ -114,6 +114,18 @@ def test_every_simulated_step_is_counted(tmp_path):
     assert last["critic_updates"] == last["training_steps"] // 20 * 20
 
 
+def test_the_centre_has_its_own_episodes_where_the_mean_has_fewer(tmp_path):
+    rows = train("aes-rl", tmp_path / "run", generations=2, mean_episodes=1, center_episodes=3).history
+    told = sum(row["members"] for row in rows)
+    assert rows[-1]["env_steps"] == rows[-1]["training_steps"] + told * 10 + 2 * 3 * 10
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_no_critic_is_trained_for_nobody(deterministic, tmp_path):
+    rows = train("aes-rl", tmp_path / "run", generations=2, rl_ratio=0.0, deterministic=deterministic, actors=1).history
+    assert rows[-1]["critic_updates"] == rows[-1]["actor_updates"] == 0
+
+
 def test_the_critic_is_never_ahead_of_the_steps_and_random_play_is_never_told(tmp_path):
     run = train("acem-rl", tmp_path / "run", generations=3, deterministic=False, workers=2, actors=2)
     for row in run.history:

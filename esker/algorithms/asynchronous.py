@@ -70,6 +70,8 @@ class Asynchronous(Hybrid):
         self.progress = HybridProgress()
         self.strategy = build_strategy(config, initial_actor(task.spec, generator(config.seed, Purpose.INITIAL)))
         self.compares = not isinstance(self.strategy, AsyncCEM)
+        # An evaluation of the mean is also that of the centre, where it has as many episodes.
+        self.mean_serves = self.compares and config.mean_episodes >= config.center_episodes  # type: ignore[attr-defined]
         self.critic = CriticTrainer(task, config.critic_chunk, bounded=True)
         self.share = ShareController(config.rl_ratio, config.rl_k, config.seed)
         self.lengths: deque[int] = deque(maxlen=RECENT)
@@ -88,11 +90,11 @@ class Asynchronous(Hybrid):
         self._told: list[Told] = []
         self._start = self.strategy.mean
         self._center: Tried | None = None
-        if not self.compares:
+        if not self.mean_serves:
             self._evaluate_start()
         while len(self._told) < self.config.results_per_generation:
             self._go_on(parts)
-        if self._center is None and not any(pending.kind == "center" for _, pending in self._urgent):
+        if self._center is None and self.mean_serves:
             self._evaluate_start()
         while self._center is None:
             self._go_on(parts, only_urgent=self.config.deterministic)
@@ -112,7 +114,7 @@ class Asynchronous(Hybrid):
     def _train_critic(self, parts: Parts) -> None:
         """In the background; or, deterministic, by asking for nothing else meanwhile."""
         steps = self.progress.training_steps
-        if self.config.deterministic or steps < self.warm_until:
+        if self.config.deterministic or steps < self.warm_until or not self.config.rl_ratio:
             return
         self.critic.begin(parts.pool, self.mean, steps)
 
@@ -150,10 +152,12 @@ class Asynchronous(Hybrid):
             self.lengths.extend(answer.lengths)
             if pending.kind == "individual":
                 self._ended(answer, pending.rl)
-            if self.config.deterministic and self.progress.training_steps >= self.warm_until:
+            trains = self.config.rl_ratio and self.progress.training_steps >= self.warm_until
+            if self.config.deterministic and trains:
                 self._catch_critic_up(parts)
             return
-        if pending.mean is self._start and self._center is None:
+        serves = pending.kind == "center" or self.mean_serves
+        if serves and pending.mean is self._start and self._center is None:
             self._center = answer  # counted with the row
         else:
             self.progress.env_steps += sum(answer.lengths)
