@@ -59,7 +59,14 @@ def configure(
     if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
         raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     refuse_others(algo, asked)
-    result = build(ALGORITHMS[algo], base, file, options, named)
+    try:
+        result = build(ALGORITHMS[algo], base, file, options, named)
+    except UsageError as error:
+        if chosen is None or preset != "auto":
+            raise
+        build(ALGORITHMS[algo], {}, file, options, named)  # what is wrong by itself says so by itself
+        why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none does without"
+        raise UsageError(f"{error} ({why})") from error
     environment = replace(environment, **environment_options(result))
     return result, environment, notices + translated
 

@@ -76,6 +76,21 @@ def test_a_preset_with_evidence_is_chosen_before_one_without() -> None:
     assert presets.load_all()["swimmer/es"].evidence is None
 
 
+def test_of_two_with_evidence_the_better_one_is_chosen() -> None:
+    chosen = presets.for_environment("HalfCheetah-v5", "es")
+    assert chosen is not None
+    assert (chosen.name, presets.load_all()["halfcheetah/es"].evidence is not None) == ("halfcheetah/ars", True)
+
+
+def test_a_request_that_does_not_fit_the_chosen_preset_hears_which_one_that_is(capsys) -> None:
+    assert main(["train", "Hopper-v5", "--hidden", "32,32"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert said == (
+        "esker: error: hidden is for --network mlp or gru or lstm, and this is linear "
+        "(by preset hopper/ars, chosen for Hopper-v5; --preset none does without)"
+    )
+
+
 def test_evidence_names_a_file_that_holds_every_seed() -> None:
     root = Path(presets.__file__).parents[2]
     for preset in presets.load_all().values():

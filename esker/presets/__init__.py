@@ -22,6 +22,7 @@ class Preset:
     about: str
     evidence: str | None
     options: dict[str, Any]
+    automatic: bool = False  # of several with evidence, the one that an environment gets by itself
 
 
 def load_all() -> dict[str, Preset]:
@@ -32,7 +33,8 @@ def load_all() -> dict[str, Preset]:
 
 def _read(path: Path, name: str) -> Preset:
     values = tomllib.loads(path.read_text())
-    return Preset(name, values["env"], values["algo"], values["about"], values.get("evidence"), values["options"])
+    about, evidence, automatic = values["about"], values.get("evidence"), values.get("automatic", False)
+    return Preset(name, values["env"], values["algo"], about, evidence, values["options"], automatic)
 
 
 def find(name: str, algo: str) -> Preset:
@@ -61,5 +63,6 @@ def for_environment(env: str, algo: str) -> Preset | None:
     known = [preset for preset in load_all().values() if (preset.env, preset.algo) == (env, algo)]
     own = [preset for preset in known if preset.name.endswith(f"/{algo}")]
     # A setting that was seen to learn beats one that was not, unless that one was seen too.
-    candidates = [preset for preset in own + known if preset.evidence is not None] or own
+    chosen = [preset for preset in known if preset.automatic]
+    candidates = chosen or [preset for preset in own + known if preset.evidence is not None] or own
     return candidates[0] if candidates else None
