@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+# A shell starts background jobs with SIGINT ignored, which children inherit: tests that press Ctrl-C would press in vain.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
