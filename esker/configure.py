@@ -38,7 +38,7 @@ def convert(option: Field[Any], hint: Any, value: Any) -> Any:
     """One option's value, from a flag's text or a file's value, checked against its type and bounds."""
     try:
         result = _convert(hint, value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:  # 10**400 is no float
         raise UsageError(f"{option.name} is {value!r}; expected {describe(hint)}") from error
     _check_bounds(option, result)
     return result
@@ -82,7 +82,7 @@ def _scalar(hint: Any, value: Any) -> Any:
         raise ValueError(value)
     if hint is int:
         number = float(value)  # 1e6 is a whole number too
-        if number != int(number):
+        if not number.is_integer():  # infinities are not
             raise ValueError(value)
         return int(value) if not isinstance(value, float) and str(value).strip().lstrip("+-").isdigit() else int(number)
     if hint is float:

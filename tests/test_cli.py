@@ -103,6 +103,15 @@ def test_a_wrong_request_gets_status_2_and_one_line(ask: Ask, arguments: list[st
     assert output == ""
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 10**400, "inf", "1e999"])
+def test_a_whole_number_that_is_not_finite_is_refused(value: object) -> None:
+    from esker.api import configure
+    from esker.errors import UsageError
+
+    with pytest.raises(UsageError, match="^seed is .*; expected a whole number"):
+        configure("CartPole-v1", {}, config={"seed": value})
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from([n for n in ESConfig.__dataclass_fields__ if n not in ("env", "algo", "run_dir")])
