@@ -108,7 +108,7 @@ def test_a_whole_number_that_is_not_finite_is_refused(value: object) -> None:
     from esker.api import configure
     from esker.errors import UsageError
 
-    with pytest.raises(UsageError, match="^seed is .*; expected a whole number"):
+    with pytest.raises(UsageError, match=r"^seed is .*; expected a whole number"):
         configure("CartPole-v1", {}, config={"seed": value})
 
 
