@@ -4,10 +4,9 @@
 
 Two cores cannot show five actors of unequal speed by computing, so the environment sleeps: 10 ms a step, 40 ms in the slow
 actor's process; networks, batches and the share of RL individuals are small (8-8, 8, a tenth), so that the sleeping is
-what counts. AES-RL compares every individual with 5 episodes of the mean, P-CEM-RL and ACEM-RL evaluate their mean once in
-ten individuals: for the same number of training steps AES-RL simulates four times as many, and with one episode about as
-many again as it trains on. Several runs can sleep at once: 100,000 steps of all cases take two hours one after the other,
-and half an hour with `--at-once 4`.
+what counts. Published AES-RL compares every individual with 5 episodes of the mean, P-CEM-RL and ACEM-RL evaluate their
+mean once in ten individuals: for the same number of training steps AES-RL simulates four times as many, and with one episode
+about as many again as it trains on. With `--at-once 4` four runs sleep at the same time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/reference_frames.py [--frames 32 128] [--seeds 0 1 2] [--generations 40] [--json]
 
-A Nature CNN learns to catch falling balls from pixels: a game that is learnt in minutes, where Pong takes days. Reported
+A Nature CNN is trained to catch falling balls from pixels, a game whose episodes have 36 steps where Pong's have 800. Reported
 for every number of reference frames and every seed: the centre's return over the last quarter of the generations, and the
 seconds that a generation took.
 """
