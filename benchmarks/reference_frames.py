@@ -2,9 +2,9 @@
 
     python benchmarks/reference_frames.py [--frames 32 128] [--seeds 0 1 2] [--generations 40] [--json]
 
-A Nature CNN is trained to catch falling balls from pixels, a game whose episodes have 36 steps where Pong's have 800. Reported
-for every number of reference frames and every seed: the centre's return over the last quarter of the generations, and the
-seconds that a generation took.
+A Nature CNN is trained to catch falling balls from pixels, a game whose episodes have 36 steps where Pong's have 800.
+Reported for every number of reference frames and every seed: the centre's return over the last quarter of the
+generations, and the seconds that a generation took.
 """
 
 from __future__ import annotations
