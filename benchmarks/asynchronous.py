@@ -6,7 +6,7 @@ Two cores cannot show five actors of unequal speed by computing, so the environm
 actor's process; networks, batches and the share of RL individuals are small (8-8, 8, a tenth), so that the sleeping is
 what counts. Published AES-RL compares every individual with 5 episodes of the mean, P-CEM-RL and ACEM-RL evaluate their
 mean once in ten individuals: for the same number of training steps AES-RL simulates four times as many, and with one episode
-about as many again as it trains on. With `--at-once 4` four runs sleep at the same time, which two cores feel in the figures.
+about as many again as it trains on. With `--at-once 4` four runs sleep at the same time, which two cores feel.
 """
 
 from __future__ import annotations
