@@ -31,7 +31,10 @@ def test_one_actor_computes_what_rows_with_its_parameters_do(activation, count):
     one, rows = OneMLP(network), network.open(count)
     one.become(parameters)
     rows.parameters[:] = parameters
-    np.testing.assert_allclose(one.forward(observations), rows.forward(observations), rtol=1e-5, atol=1e-6)
+    with_ones = np.hstack([observations, np.ones((count, 1), dtype=np.float32)])
+    expected = rows.forward(observations)
+    np.testing.assert_allclose(one.forward(with_ones), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.forward(with_ones[0]), expected[0], rtol=1e-5, atol=1e-6)
 
 
 def test_squashed_actions_never_pass_a_bound():

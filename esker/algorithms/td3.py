@@ -67,7 +67,7 @@ class TD3Run(Hybrid):
         batches: Batches | None = None
         rewards: list[float] = []
         for (place,) in self.stage.play([reset_seed(self.task, Purpose.EPISODE, *where)], act):
-            row = place.rows[-1:]
+            row = place.rows(place.length - 1)
             replay.append(row)
             rewards.append(float(row[0, self.stage.layout.reward]))
             progress.training_steps += 1
@@ -97,11 +97,11 @@ class TD3Run(Hybrid):
         half = (head.high - head.low) / 2
         uniform = self.stage.random(reset_seed(self.task, Purpose.WARM_UP, *where))
 
-        def act(observations: np.ndarray) -> np.ndarray:
+        def act(seen: np.ndarray) -> np.ndarray:
             if self.progress.training_steps < self.warm_until:
-                return uniform(observations)
+                return uniform(seen)
             noise = rng.standard_normal(head.low.shape, dtype=np.float32) * half * np.float32(config.exploration_noise)
-            return np.clip(self.stage.act(observations) + noise, head.low, head.high)
+            return np.clip(self.stage.act(seen) + noise, head.low, head.high)
 
         return act
 

@@ -93,22 +93,26 @@ class BoxHead:
         return self.low.reshape(1, -1), self.high.reshape(1, -1)
 
     @cached_property
-    def _squash(self) -> tuple[Batch, Batch]:
-        """Centre and half-width, which is so much narrower as no rounding of centre ± half-width passes a bound."""
+    def squash(self) -> tuple[Batch, Batch] | None:
+        """Centre and half-width, which is so much narrower as no rounding of centre ± half-width passes a bound.
+
+        None where the bounds are -1 and 1, which is where tanh stays by itself.
+        """
         low, high = self._bounds
+        if (low == -1).all() and (high == 1).all():
+            return None
         center, half = (low + high) / np.float32(2), (high - low) / np.float32(2)
         while (beyond := (center + half > high) | (center - half < low)).any():
             half = np.where(beyond, np.nextafter(half, np.float32(0)), half)
         return center, half
 
     def __call__(self, outputs: Batch, noise: Batch | None = None) -> Actions:
-        low, high = self._bounds
         if self.mode == "tanh":
-            center, half = self._squash
             actions = np.tanh(outputs)
-            actions *= half
-            actions += center
+            if self.squash is not None:
+                actions = actions * self.squash[1] + self.squash[0]
         elif self.mode == "binned":
+            low, high = self._bounds
             chosen = outputs.reshape(len(outputs), self.size, self.bins).argmax(axis=2).astype(np.float32)
             actions = low + chosen * ((high - low) / np.float32(self.bins - 1))
         else:
@@ -116,6 +120,7 @@ class BoxHead:
         if noise is not None:
             actions = actions + noise
         if noise is not None or self.mode != "tanh":
+            low, high = self._bounds
             actions = np.maximum(actions, low)
             np.minimum(actions, high, out=actions)
         return actions.reshape(-1, *self.low.shape) if self.low.ndim > 1 else actions

@@ -7,11 +7,13 @@ ask for equal numbers.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from esker.memory import compact
 from esker.noise import Row
 from esker.policies.mlp import ACTIVATIONS, MLP
 from esker.policies.network import Batch
@@ -22,9 +24,10 @@ class OneMLP:
 
     def __init__(self, network: MLP) -> None:
         self.network = network
-        self._activation = ACTIVATIONS[network.activation]
-        self._weights: list[Batch] = [np.empty((a + 1, b), dtype=np.float32) for a, b in pairwise(network.sizes)]
-        self._rooms: dict[int, list[tuple[Batch, Batch]]] = {}
+        activation = ACTIVATIONS[network.activation]
+        self._activate: Any = activation if isinstance(activation, np.ufunc) else partial(_in_place, activation)
+        self._weights = compact(*((a + 1, b) for a, b in pairwise(network.sizes)))
+        self._plans: dict[int, list[tuple[Batch, Batch, Batch]]] = {}
 
     def become(self, parameters: Row) -> None:
         """Take parameters on."""
@@ -36,27 +39,27 @@ class OneMLP:
             weight[-1] = parameters[at : at + fan_out]
             at += fan_out
 
-    def _room(self, rows: int) -> list[tuple[Batch, Batch]]:
-        """Each layer's inputs for so many observations: with the ones behind them, and without."""
-        if rows not in self._rooms:
-            shapes = [(rows, size + 1) if rows > 1 else (size + 1,) for size in self.network.sizes[:-1]]
-            whole: list[Batch] = [np.ones(shape, dtype=np.float32) for shape in shapes]
-            self._rooms[rows] = [(inputs, inputs[..., :-1]) for inputs in whole]
-        return self._rooms[rows]
+    def _plan(self, rows: int) -> list[tuple[Batch, Batch, Batch]]:
+        """Of each hidden layer the weights, and room for its outputs, without and with the ones; 0 rows: for a vector."""
+        plan = []
+        for weight in self._weights[:-1]:
+            outputs: Batch = np.ones((rows, weight.shape[1] + 1) if rows else weight.shape[1] + 1, dtype=np.float32)
+            plan.append((weight, outputs[..., :-1], outputs))
+        self._plans[rows] = plan
+        return plan
 
-    def forward(self, observations: Batch) -> Batch:
-        """Outputs (n, out) for observations (n, in)."""
-        rows, activation = len(observations), self._activation
-        product: Any = np.matmul if rows > 1 else np.dot  # of vectors, the quicker one
-        *hidden, last = self._weights
-        (x, free), *room = self._room(rows)
-        free[:] = observations
-        for weight, (following, free) in zip(hidden, room, strict=True):
-            product(x, weight, out=free)
-            if type(activation) is np.ufunc:
-                activation(free, out=free)
-            else:
-                free[:] = activation(free)
-            x = following
-        outputs: Batch = product(x, last)
-        return outputs.reshape(rows, -1)
+    def forward(self, x: Batch) -> Batch:
+        """Outputs for observations with a one behind each: (n, out) for (n, in + 1), or (out) for (in + 1)."""
+        several = x.ndim == 2
+        rows = len(x) if several else 0
+        product: Any = np.matmul if several else np.dot  # of vectors, the quicker one
+        for weight, free, outputs in self._plans.get(rows) or self._plan(rows):
+            product(x, weight, free)
+            self._activate(free, free)
+            x = outputs
+        result: Batch = product(x, self._weights[-1])
+        return result
+
+
+def _in_place(activation: Any, x: Batch, out: Batch) -> None:
+    out[:] = activation(x)

@@ -13,61 +13,75 @@ from esker.learners.rows import Layout, Rows
 from esker.noise import Row
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
+from esker.policies.network import Batch
 from esker.policies.one_mlp import OneMLP
 from esker.tasks.environments import Env, Environment, bare_step, silence
 from esker.tasks.requests import Episodes
 
-Act = Callable[[np.ndarray], np.ndarray]  # actions for observations, one in each row
+Act = Callable[[np.ndarray], np.ndarray]  # the action for what one place sees now, or the actions for several
 FIRST_STEPS = 1024  # that a place has room for; the room doubles
 Board = Any  # a list or a memoryview whose first entry counts what this process has done
 
 
 class Place:
-    """One environment, and the transitions of the episode that is played in it."""
+    """One environment, and what is seen and done in the episode that is played in it.
+
+    A step writes as little as it can, because the simulator wants the cache: transitions are put together afterwards.
+    Every observation has a one behind it, which is how `OneMLP` takes it.
+    """
 
     def __init__(self, environment: Environment, layout: Layout, fresh: bool) -> None:
         self.environment = environment
         self.layout = layout
         self.fresh = fresh
         self.length = 0
+        self.terminated = False
         self._env: Env | None = None
-        self._hold(np.empty((FIRST_STEPS, layout.width), dtype=np.float32))
+        self._actions: list[np.ndarray] = []
+        self._rewards: list[float] = []
+        self._hold(np.ones((FIRST_STEPS, layout.observation + 1), dtype=np.float32))
 
-    def _hold(self, rows: Rows) -> None:
-        size, reward_at = self.layout.observation, self.layout.reward
-        self._rows = rows
-        self._before, self._actions = rows[:, :size], rows[:, size:reward_at]
-        self._rewards, self._after, self._goes_on = rows[:, reward_at], rows[:, reward_at + 1 : -1], rows[:, -1]
+    def _hold(self, seen: Batch) -> None:
+        self._seen, self._observations, self._room = seen, seen[:, :-1], len(seen)
 
     @property
-    def rows(self) -> Rows:
-        """The transitions so far; the next episode is written over them."""
-        return self._rows[: self.length]
+    def now(self) -> Batch:
+        """What is seen now, and a one."""
+        return self._seen[self.length]
 
-    def begin(self, seed: int, first: Place) -> np.ndarray:
-        """Begin an episode beside the first place's; answers its first observation."""
+    def rows(self, begin: int = 0) -> Rows:
+        """The episode's transitions so far, from one of them on."""
+        end, size, reward_at = self.length, self.layout.observation, self.layout.reward
+        rows: Rows = np.ones((end - begin, self.layout.width), dtype=np.float32)
+        rows[:, :size] = self._observations[begin:end]
+        rows[:, size:reward_at] = np.reshape(self._actions[begin:end], (end - begin, -1))
+        rows[:, reward_at] = np.reshape(self._rewards[begin:end], end - begin)
+        rows[:, reward_at + 1 : -1] = self._observations[begin + 1 : end + 1]
+        if self.terminated:  # a time limit is not a termination
+            rows[-1, -1] = 0.0
+        return rows
+
+    def begin(self, seed: int, first: Place) -> None:
+        """Begin an episode beside the first place's."""
         if self._env is None or self.fresh:
             self.close()
             with silence():
                 self._env = self.environment.make_beside(first._env)
             self._step, self._limit = bare_step(self._env)
-        self.length = 0
-        return np.asarray(self._env.reset(seed=seed)[0], dtype=np.float32)
+        self.length, self.terminated, self._actions, self._rewards = 0, False, [], []
+        self._observations[0] = self._env.reset(seed=seed)[0]
 
-    def step(self, observation: np.ndarray, action: np.ndarray) -> bool:
-        """Take one step; `observation` becomes what is seen after it. Answers whether the episode is over."""
-        at = self.length
-        if at == len(self._rows):
-            self._hold(np.concatenate([self._rows, np.empty_like(self._rows)]))
+    def step(self, action: np.ndarray) -> bool:
+        """Take one step; the action is kept. Answers whether the episode is over."""
         following, reward, terminated, truncated, _ = self._step(action)
-        self._before[at] = observation
-        self._actions[at] = action if action.ndim == 1 else action.reshape(-1)
-        self._rewards[at] = reward
-        self._after[at] = following
-        self._goes_on[at] = 0.0 if terminated else 1.0  # a time limit is not a termination
-        observation[:] = following
-        self.length = at + 1
-        return bool(terminated or truncated or self.length == self._limit)
+        self._actions.append(action)
+        self._rewards.append(reward)
+        self.length = at = self.length + 1
+        if at == self._room:
+            self._hold(np.concatenate([self._seen, np.ones_like(self._seen)]))
+        self._observations[at] = following
+        self.terminated = terminated
+        return terminated or truncated or at == self._limit
 
     def close(self) -> None:
         """Close the environment."""
@@ -89,36 +103,39 @@ class Stage:
         self.board = board
         self.fresh = fresh
         self._actor = OneMLP(network)
+        self._tanh_only = head.mode == "tanh" and head.squash is None
         self._places: list[Place] = []
 
     def become(self, parameters: Row) -> None:
         """Take an actor's parameters on."""
         self._actor.become(parameters)
 
-    def act(self, observations: np.ndarray) -> np.ndarray:
-        """The actor's actions."""
-        return self.head(self._actor.forward(observations))
+    def act(self, seen: np.ndarray) -> np.ndarray:
+        """The actor's action for what one place sees, or its actions for several."""
+        outputs = self._actor.forward(seen)
+        if self._tanh_only:
+            return np.tanh(outputs, outputs)
+        return self.head(outputs) if outputs.ndim == 2 else self.head(outputs[None])[0]
 
     def play(self, seeds: Sequence[int], act: Act) -> Iterator[list[Place]]:
         """Play one episode for each seed, side by side; after every step, the places that took it."""
         while len(self._places) < len(seeds):
             self._places.append(Place(self.environment, self.layout, self.fresh))
         places, board = self._places[: len(seeds)], self.board
-        observations = np.empty((len(seeds), self.layout.observation), dtype=np.float32)
-        for row, (place, seed) in enumerate(zip(places, seeds, strict=True)):
-            observations[row] = place.begin(seed, places[0])
-        views = list(observations)
-        while places:
-            ended = []
-            for row, action in enumerate(act(observations)):
-                if places[row].step(views[row], action):
-                    ended.append(row)
-                board[0] += 1
+        for place, seed in zip(places, seeds, strict=True):
+            place.begin(seed, places[0])
+        while len(places) > 1:
+            actions = act(np.stack([place.now for place in places]))
+            over = [place for place, action in zip(places, actions, strict=True) if place.step(action)]
+            board[0] += len(places)
             yield places
-            if ended:
-                places = [place for row, place in enumerate(places) if row not in ended]
-                observations = np.delete(observations, ended, axis=0)
-                views = list(observations)
+            places = [place for place in places if place not in over] if over else places
+        for place in places:
+            ended = False
+            while not ended:
+                ended = place.step(act(place.now))
+                board[0] += 1
+                yield places
 
     def run(self, episodes: Episodes) -> tuple[list[float], list[int], Rows | None]:
         """Returns and lengths of some episodes, and their transitions where they are to be recorded."""
@@ -136,13 +153,13 @@ class Stage:
         """The transitions of whole episodes."""
         for _ in self.play(seeds, act):
             pass
-        return [finite(place.rows).copy() for place in self._places[: len(seeds)]]
+        return [finite(place.rows()) for place in self._places[: len(seeds)]]
 
     def random(self, seed: int) -> Act:
         """Uniform actions, decided by the episode's seed."""
         rng = np.random.Generator(np.random.Philox(key=seed))
         low, high, shape = self.head.low, self.head.high, self.head.low.shape
-        return lambda observations: (low + (high - low) * rng.random((1, *shape), dtype=np.float32)).astype(np.float32)
+        return lambda seen: (low + (high - low) * rng.random(shape, dtype=np.float32)).astype(np.float32)
 
     def close(self) -> None:
         """Close the environments."""

@@ -1,0 +1,28 @@
+"""Arrays on huge pages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from esker.memory import HUGE, LINE, compact
+
+
+def test_arrays_follow_each_other_from_the_beginning_of_a_huge_page():
+    arrays = compact((3, 5), (7,), (HUGE // 4,), (2, 2))  # together more than a page
+    assert arrays[0].ctypes.data % HUGE == 0
+    for array, shape in zip(arrays, [(3, 5), (7,), (HUGE // 4,), (2, 2)], strict=True):
+        assert array.shape == shape
+        assert array.dtype == np.float32
+        assert array.flags.c_contiguous
+        assert array.ctypes.data % LINE == 0
+        assert not array.any()
+    for number, array in enumerate(arrays):
+        array[:] = number
+    assert [set(array.ravel()) for array in arrays] == [{0.0}, {1.0}, {2.0}, {3.0}]
+
+
+def test_arrays_outlive_the_call_that_made_them():
+    arrays = [compact((1000,))[0] for _ in range(50)]
+    for number, array in enumerate(arrays):
+        array[:] = number
+    assert all((array == number).all() for number, array in enumerate(arrays))
