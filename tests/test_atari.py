@@ -140,6 +140,19 @@ def test_a_missing_extra_is_named_with_its_remedy(missing, request_, message):
     assert done.stdout.strip().splitlines()[-1].endswith(message)
 
 
+@pytest.mark.parametrize("content", [None, b"not a cartridge"])
+def test_a_missing_or_damaged_rom_gets_status_2_and_the_remedy(tmp_path, monkeypatch, capsys, content):
+    if content is not None:
+        (tmp_path / "pong.bin").write_bytes(content)
+    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
+    assert main(["train", "ALE/Pong-v5", "--generations", "1", "--run-dir", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err.strip()
+    assert len(error.splitlines()) == 1
+    assert "pong.bin" in error
+    assert "ALE_ROMS_DIR" in error
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

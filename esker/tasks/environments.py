@@ -101,7 +101,13 @@ class Environment:
             raise UsageError(f"environment {self.name!r} does not take {kwargs or 'these arguments'}: {error}") from error
         except Exception as error:  # constructors raise whatever they like
             text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-            raise UsageError(f"environment {self.name!r} cannot be made: {text}") from error
+            rom = self.name.startswith(PREFIX) and isinstance(error, OSError)
+            hint = (
+                "; ale-py brings its ROMs with it: unset ALE_ROMS_DIR, or pip install --force-reinstall ale-py"
+                if rom
+                else ""
+            )
+            raise UsageError(f"environment {self.name!r} cannot be made: {text}{hint}") from error
         if not isinstance(env, gym.Env):
             raise UsageError(f"{self.name!r} returned {type(env).__name__}; expected a gymnasium.Env")
         return env if limit is None else gym.wrappers.TimeLimit(env, limit)
