@@ -114,6 +114,7 @@ class SynchronousOptions:
     """Strategy"""
 
     rl_population: int = option(5, "individuals of each generation that are trained by gradients", low=0)
+    rl_start: int = option(0, "training steps before the first of them is trained: evolution alone until then", low=0)
     antithetic: bool = option(True, "let member i + N/2 mirror member i")
     batched_rl: bool = option(
         False, "train those individuals at once, by batched updates after all critic training: other bits"
@@ -134,6 +135,7 @@ class AsynchronousOptions:
     """Asynchronous loop"""
 
     rl_ratio: float = option(0.5, "share of individuals that are trained by gradients")
+    rl_start: int = option(0, "training steps before the first of them is trained: evolution alone until then", low=0)
     rl_k: float = option(50.0, "how strongly the share is held", above=0)
     results_per_generation: int = option(10, "results in one row of the journal", low=1)
     deterministic: bool = option(False, "one actor, and the critic in step with it: exact, also after a resume")

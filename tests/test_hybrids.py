@@ -89,6 +89,26 @@ def test_the_parameters_move_and_depend_on_the_seed(algo, tmp_path):
     assert not np.array_equal(first, start)
 
 
+@pytest.mark.parametrize("algo", ["cem-rl", "p-cem-rl", "acem-rl", "one-plus-one", "aes-rl"])
+def test_evolution_is_alone_until_rl_starts_and_the_share_counts_from_there(algo, tmp_path):
+    more = {} if algo.endswith("cem-rl") and algo != "acem-rl" else {"rl_ratio": 0.5}
+    rows = train(algo, tmp_path / "run", generations=8, rl_start=150, **more).history
+    # a row's individuals were decided on by the training steps that there were before each of them
+    alone = [row for row in rows if row["training_steps"] <= 150]
+    late = [row for row in rows if row["training_steps"] >= 190]
+    assert alone
+    assert late
+    assert all(row["rl_return_mean"] is None and row["actor_updates"] == 0 for row in alone)
+    assert late[-1]["actor_updates"] > 0
+    trained = sum(row["rl_return_mean"] is not None for row in late)
+    assert trained >= len(late) - 1
+    if more:  # those before do not count, or all that follow would be trained
+        assert 0.2 < late[-1]["rl_share"] < 0.8
+    train(algo, tmp_path / "parts", generations=2, rl_start=150, **more)
+    esker.resume(tmp_path / "parts", generations=8)
+    assert state(tmp_path / "parts", 8) == state(tmp_path / "run", 8)
+
+
 def test_td3_learns_to_reach(tmp_path):
     run = train("td3", tmp_path / "run", generations=12, generation_steps=100, hidden=(32, 32), batch_size=64, lr=1e-3)
     result, _ = esker.evaluate(run.path, episodes=30, workers=0)

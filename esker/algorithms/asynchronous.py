@@ -132,7 +132,7 @@ class Asynchronous(Hybrid):
             progress.warm_episodes += 1
             return random_trial(self.task, progress.warm_episodes - 1), Pending("warm-up")
         number = self.share.issued
-        rl = self.share.next_is_rl()
+        rl = self.share.next_is_rl(progress.training_steps >= self.config.rl_start)
         training = self._training(number) if rl else None
         seed = reset_seed(self.task, Purpose.EPISODE, number)
         name = f"{self.task.environment.name}, individual {number}, seed {seed}"

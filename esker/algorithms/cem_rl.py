@@ -55,6 +55,7 @@ class CEMRL(Hybrid):
             divide_variance=config.divide_variance,
             seed=config.seed,
         )
+        self.rl = 0  # members of the generation under way that are trained
         self._bench: Workbench | None = None
         self.parallel = isinstance(config, PCEMRLConfig) and config.parallel_critic
         self.critic = CriticTrainer(task, getattr(config, "critic_chunk", 1), bounded=False)
@@ -66,6 +67,7 @@ class CEMRL(Hybrid):
         if self.parallel:
             parts.aside = lambda ticket, answer: self._critic_done(parts, ticket, answer)
         warm_up(parts, self.task, progress, self.warm_until, config.population)
+        self.rl = config.rl_population if progress.training_steps >= config.rl_start else 0
         center = self.strategy.mean.numpy().copy()
         evaluated = evaluate_center(parts, self.task, center, self.generation, config.center_episodes)
         improved = count_center(config, progress, evaluated)
@@ -81,8 +83,8 @@ class CEMRL(Hybrid):
             [length for one in tried for length in one.lengths],
             evaluated,
             improved=improved,
-            rl_return_mean=_mean([one.fitness for one in tried[: config.rl_population]]),
-            es_return_mean=_mean([one.fitness for one in tried[config.rl_population :]]),
+            rl_return_mean=_mean([one.fitness for one in tried[: self.rl]]),
+            es_return_mean=_mean([one.fitness for one in tried[self.rl :]]),
             sigma=sigma_of(self.strategy.var.numpy()),
         )
         progress.generation += 1
@@ -90,7 +92,7 @@ class CEMRL(Hybrid):
 
     def _generation(self, parts: Parts, members: np.ndarray) -> list[Tried]:
         """Every member's rollout; the first ones are trained before it."""
-        rl, steps = self.config.rl_population, self.progress.last_steps
+        rl, steps = self.rl, self.progress.last_steps
         trainings: list[Training] = []
         if self.config.batched_rl and rl:
             members = self._train_at_once(parts, members, steps)
@@ -108,7 +110,7 @@ class CEMRL(Hybrid):
         """Critic, actor, critic, actor, …: in this process, since each depends on the one before."""
         trained = members.copy()
         bench = self._workbench(parts)
-        for number in range(self.config.rl_population):
+        for number in range(self.rl):
             critic = self._train_critic(bench, trained[number], number, steps)
             trained[number] = bench.improve(trained[number], self._training(critic, number, steps))
         return trained
@@ -120,10 +122,9 @@ class CEMRL(Hybrid):
 
     def _train_at_once(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
         """First the critic; then all RL members in this process, by batched updates."""
-        rl = self.config.rl_population
-        critic = self._critic_first(parts, members[:rl], steps)
-        together = self._workbench(parts).improve_together(members[:rl], self._training(critic, 0, steps))
-        return np.concatenate([together, members[rl:]])
+        critic = self._critic_first(parts, members[: self.rl], steps)
+        together = self._workbench(parts).improve_together(members[: self.rl], self._training(critic, 0, steps))
+        return np.concatenate([together, members[self.rl :]])
 
     def _critic_first(self, parts: Parts, members: np.ndarray, steps: int) -> Row:
         """The critic after its training, in sequence over the members; or as its own process has it now."""
@@ -137,7 +138,7 @@ class CEMRL(Hybrid):
 
     def _train_critic(self, bench: Workbench, actor: Row, number: int, steps: int) -> Row:
         """(Steps of the last generation)/(RL members) updates with this member as bootstrap actor."""
-        updates = steps // max(self.config.rl_population, 1)
+        updates = steps // max(self.rl, 1)
         key = learning_key(self.task, Purpose.CRITIC, self.generation, number)
         self.critic.done(
             bench.train_critic(CriticWork(actor, updates, key, self.progress.training_steps, self.critic.state))

@@ -14,13 +14,14 @@ class ShareController:
         self.target = target
         self.k = k
         self.seed = seed
+        self.early = 0
         self.rl = 1
         self.es = 1
 
     @property
     def issued(self) -> int:
         """How many individuals were decided on."""
-        return self.rl + self.es - 2
+        return self.early + self.rl + self.es - 2
 
     @property
     def share(self) -> float:
@@ -32,8 +33,11 @@ class ShareController:
         """p(RL) of the next individual."""
         return min(max(-self.k * (self.share - self.target) + 0.5, 0.0), 1.0)
 
-    def next_is_rl(self) -> bool:
-        """Decide on the next individual, by its address, and count it."""
+    def next_is_rl(self, begun: bool = True) -> bool:
+        """Decide on the next individual, by its address, and count it; none is RL, or in the share, before all begins."""
+        if not begun:
+            self.early += 1
+            return False
         drawn = int(keys(self.seed, Purpose.SHARE, self.issued)[0]) / 2**64
         is_rl = drawn < self.probability
         if is_rl:
@@ -44,8 +48,8 @@ class ShareController:
 
     def state(self) -> dict[str, Any]:
         """The counts."""
-        return {"rl": self.rl, "es": self.es}
+        return {"rl": self.rl, "es": self.es, "early": self.early}
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from the counts."""
-        self.rl, self.es = state["rl"], state["es"]
+        self.rl, self.es, self.early = state["rl"], state["es"], state.get("early", 0)
