@@ -1,6 +1,6 @@
 """Asynchronous against synchronous: wall-clock to so many training steps with 5 actors, one of them 4 times slower.
 
-    python benchmarks/asynchronous.py [--steps 3000] [--at-once 1] [--json]
+    python benchmarks/asynchronous.py [--steps 3000] [--cases p-cem-rl aes-rl] [--no-equal] [--at-once 1] [--json]
 
 Two cores cannot show five actors of unequal speed by computing, so the environment sleeps: 10 ms a step, 40 ms in the slow
 actor's process; networks, batches and the share of RL individuals are small (8-8, 8, a tenth), so that the sleeping is
@@ -33,7 +33,7 @@ CASES = {
     "p-cem-rl": {"algo": "p-cem-rl", "rl_population": 1},
     "p-cem-rl, parallel critic": {"algo": "p-cem-rl", "rl_population": 1, "parallel_critic": True, "critic_chunk": 100},
     "acem-rl": {"algo": "acem-rl", "rl_ratio": 0.1, "critic_chunk": 100},
-    "aes-rl, mean_episodes 1": AES,
+    "aes-rl": AES,
     "aes-rl, mean_episodes 5": AES | {"mean_episodes": 5},
 }
 
@@ -79,23 +79,37 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=3_000)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--equal", action=argparse.BooleanOptionalAction, default=True, help="also with equal actors")
     parser.add_argument("--at-once", type=int, default=1, help="runs at the same time")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.steps < 2_000:
+        parser.error(f"--steps is {options.steps}; expected at least 2000, since the first generations are start-up")
     sys.path.insert(0, str(Path(__file__).parent))
-    runs = [(name, slower) for name in CASES for slower in (1.0, SLOWER)]
+    speeds = (SLOWER, 1.0) if options.equal else (SLOWER,)
+    runs = [(name, slower) for name in options.cases for slower in speeds]
     with ThreadPoolExecutor(options.at_once) as threads:
         measured = threads.map(partial(_in_a_process, options.steps), runs)
         seconds = dict(zip(runs, measured, strict=True))
     found = {}
-    base = seconds["p-cem-rl", SLOWER]["seconds"]
-    for name in CASES:
-        equal, unequal = seconds[name, 1.0], seconds[name, SLOWER]
-        found[name] = {"equal": equal["seconds"], "one slower": unequal["seconds"], "simulated": unequal["simulated"]}
-        found[name] |= {"slowdown": unequal["seconds"] / equal["seconds"], "to p-cem-rl": unequal["seconds"] / base}
+    base = seconds[options.cases[0], SLOWER]["seconds"]
+    for name in options.cases:
+        unequal = seconds[name, SLOWER]
+        one = {
+            "one slower": unequal["seconds"],
+            "simulated": unequal["simulated"],
+            f"to {options.cases[0]}": unequal["seconds"] / base,
+        }
+        if options.equal:
+            one |= {"equal": seconds[name, 1.0]["seconds"], "slowdown": unequal["seconds"] / seconds[name, 1.0]["seconds"]}
+        found[name] = one
         if not options.json:
-            print(f"{name}: {unequal['seconds']:.0f} s, {equal['seconds']:.0f} s with equal actors;", end=" ")
-            print(f"{found[name]['to p-cem-rl']:.2f} of p-cem-rl's time;", end=" ")
+            equal = f", {one['equal']:.0f} s with equal actors" if options.equal else ""
+            print(
+                f"{name}: {unequal['seconds']:.0f} s{equal}; {unequal['seconds'] / base:.2f} of {options.cases[0]}'s time;",
+                end=" ",
+            )
             print(f"{unequal['simulated']:.1f} simulated steps for each training step")
     if options.json:
         print(json.dumps({"steps": options.steps, "at once": options.at_once, "cases": found}, indent=1))
