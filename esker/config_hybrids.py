@@ -231,6 +231,8 @@ class PCEMRLConfig(ActorOptions, CEMRLConfig):
         """Refuse what no single option can know to be wrong. Raises UsageError."""
         super().check()
         check_actors(self)
+        if self.parallel_critic and self.workers == 0:
+            raise UsageError("--parallel-critic needs a process for the critic, and --workers 0 allows none; leave one out")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ anywhere, so that some sets of the cache overflow while others are empty; a huge
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from math import prod
 
@@ -21,7 +22,7 @@ def compact(*shapes: tuple[int, ...]) -> list[Batch]:
     """Arrays of zeros, float32, one behind the other from the beginning of a huge page."""
     sizes = [-(-4 * prod(shape) // LINE) * LINE for shape in shapes]
     memory = mmap.mmap(-1, -(-sum(sizes) // HUGE) * HUGE + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux
+    with contextlib.suppress(AttributeError, OSError):  # only Linux has the word, and not every kernel the pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(memory, dtype=np.uint8)
     at = -whole.ctypes.data % HUGE

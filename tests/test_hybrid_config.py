@@ -32,6 +32,7 @@ AES = {"mean_update_param": 5.0}
         ("aes-rl", AES | {"deterministic": True, "workers": 3}, "--deterministic means one actor"),
         ("aes-rl", AES | {"mean_update": "linear"}, "mean_update is 'linear'; expected one of fixed-linear"),
         ("p-cem-rl", {"actors": 3, "workers": 2}, "which mean the same"),
+        ("p-cem-rl", {"parallel_critic": True, "workers": 0}, "--parallel-critic needs a process for the critic"),
         ("cem-rl", {"population": 9}, "use --population 10 or --no-antithetic"),
         ("cem-rl", {"rl_population": 11}, "rl_population is 11; expected at most the population, 10"),
         ("td3", {"device": "cuda:99"}, "device is 'cuda:99'"),

@@ -21,6 +21,11 @@ def test_arrays_follow_each_other_from_the_beginning_of_a_huge_page():
     assert [set(array.ravel()) for array in arrays] == [{0.0}, {1.0}, {2.0}, {3.0}]
 
 
+def test_a_kernel_without_huge_pages_gives_ordinary_ones(monkeypatch):
+    monkeypatch.setattr("mmap.MADV_HUGEPAGE", -1, raising=False)
+    assert not compact((3, 5))[0].any()
+
+
 def test_arrays_outlive_the_call_that_made_them():
     arrays = [compact((1000,))[0] for _ in range(50)]
     for number, array in enumerate(arrays):

@@ -94,6 +94,57 @@ def test_an_episode_may_outgrow_its_room():
     np.testing.assert_array_equal(rows[1:, :2], rows[:-1, 4:6])
 
 
+class Keeps(gym.Env):
+    """Takes actions of two dimensions; keeps the last one and changes it later, and one reward that it changes too."""
+
+    observation_space = gym.spaces.Box(-9, 9, (2,))
+    action_space = gym.spaces.Box(-1, 1, (2, 2))
+
+    def __init__(self):
+        self.reward = np.zeros(())
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count, self.kept = 0, np.zeros((2, 2))
+        return self.np_random.normal(size=2), {}
+
+    def step(self, action):
+        assert action.shape == (2, 2)
+        self.kept += 7.0
+        self.kept, self.count = action, self.count + 1
+        self.reward[...] = self.count
+        return self.np_random.normal(size=2), self.reward, False, self.count == 5, {}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_an_environment_keeps_and_changes_later_is_recorded_as_it_was(count):
+    ones = np.ones((2, 2), dtype=np.float32)
+    own = Stage(Environment("test_rollouts:Keeps"), MLP((2, 7, 4)), BoxHead(-ones, ones, "tanh"), [0])
+    returns, lengths, rows = own.run(Episodes(tuple(range(count)), MLP((2, 7, 4)).initial(np.random.default_rng(0))))
+    assert lengths == [5] * count
+    assert returns == [15.0] * count
+    assert np.abs(rows[:, 2:6]).max() <= 1
+    np.testing.assert_array_equal(rows[:5, 6], [1, 2, 3, 4, 5])
+
+
+class Counts(list):
+    """A board that remembers what was written to it."""
+
+    def __init__(self):
+        super().__init__([0])
+        self.written = []
+
+    def __setitem__(self, at, value):
+        super().__setitem__(at, value)
+        self.written.append(value)
+
+
+def test_every_step_of_every_place_shows_on_the_board():
+    own = Stage(Environment("hybrid_worlds:Reach"), NETWORK, HEAD, board := Counts())
+    own.run(Episodes((1, 2, 3), NETWORK.initial(np.random.default_rng(0))))
+    assert board.written == list(range(1, 31))
+
+
 def test_wrappers_outside_of_the_time_limit_still_step():
     env = Environment("hybrid_worlds:Reach", wrappers=("test_rollouts:doubled",))
     asked = Episodes((4,), NETWORK.initial(np.random.default_rng(0)))

@@ -204,7 +204,7 @@ class Asynchronous(Hybrid):
             rl_return_mean=_mean([one.fitness for one in told if one.rl]),
             es_return_mean=_mean([one.fitness for one in told if not one.rl]),
             step_mean=_mean([one.step for one in told]),
-            rl_share=self.share.share,
+            rl_share=self.share.share if self.share.counted else None,
             sigma=sigma_of(self.strategy.var.numpy()),
             critic_loss=self.critic.loss,
         )

@@ -21,7 +21,12 @@ class ShareController:
     @property
     def issued(self) -> int:
         """How many individuals were decided on."""
-        return self.early + self.rl + self.es - 2
+        return self.early + self.counted
+
+    @property
+    def counted(self) -> int:
+        """How many of them are in the share."""
+        return self.rl + self.es - 2
 
     @property
     def share(self) -> float:

@@ -72,10 +72,10 @@ class Place:
         self._observations[0] = self._env.reset(seed=seed)[0]
 
     def step(self, action: np.ndarray) -> bool:
-        """Take one step; the action is kept. Answers whether the episode is over."""
+        """Take one step. Answers whether the episode is over."""
         following, reward, terminated, truncated, _ = self._step(action)
-        self._actions.append(action)
-        self._rewards.append(reward)
+        self._actions.append(action.copy())  # environments may keep theirs and change it later
+        self._rewards.append(float(reward))
         self.length = at = self.length + 1
         if at == self._room:
             self._hold(np.concatenate([self._seen, np.ones_like(self._seen)]))
@@ -103,7 +103,7 @@ class Stage:
         self.board = board
         self.fresh = fresh
         self._actor = OneMLP(network)
-        self._tanh_only = head.mode == "tanh" and head.squash is None
+        self._tanh_only = head.mode == "tanh" and head.squash is None and head.low.ndim == 1  # the head has nothing to add
         self._places: list[Place] = []
 
     def become(self, parameters: Row) -> None:
@@ -126,8 +126,11 @@ class Stage:
             place.begin(seed, places[0])
         while len(places) > 1:
             actions = act(np.stack([place.now for place in places]))
-            over = [place for place, action in zip(places, actions, strict=True) if place.step(action)]
-            board[0] += len(places)
+            over = []
+            for place, action in zip(places, actions, strict=True):
+                if place.step(action):
+                    over.append(place)
+                board[0] += 1
             yield places
             places = [place for place in places if place not in over] if over else places
         for place in places:
