@@ -120,9 +120,7 @@ class BoxHead:
         if noise is not None:
             actions = actions + noise
         if noise is not None or self.mode != "tanh":
-            low, high = self._bounds
-            actions = np.maximum(actions, low)
-            np.minimum(actions, high, out=actions)
+            actions = actions.clip(*self._bounds)
         return actions.reshape(-1, *self.low.shape) if self.low.ndim > 1 else actions
 
 

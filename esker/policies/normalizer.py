@@ -12,6 +12,7 @@ from esker.policies.network import Batch
 Sums = NDArray[np.float64]
 VARIANCE_FLOOR = 1e-2
 CLIP = 5.0
+_LOW, _HIGH = np.array(-CLIP, dtype=np.float32), np.array(CLIP, dtype=np.float32)  # arrays: a number is converted anew
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,14 @@ class Normalizer:
     inverse_std: Sums
 
     def __call__(self, observations: NDArray[np.float64]) -> Batch:
-        scaled = observations - self.mean
-        scaled *= self.inverse_std
-        np.maximum(scaled, -CLIP, out=scaled)
-        np.minimum(scaled, CLIP, out=scaled)
-        return scaled.astype(np.float32)
+        return self.into(observations, np.empty_like(observations), np.empty(observations.shape, dtype=np.float32))
+
+    def into(self, observations: NDArray[np.float64], scratch: NDArray[np.float64], out: Batch) -> Batch:
+        """The same, written to `out`. What is clipped after rounding to float32 has the bits of what was clipped before."""
+        np.subtract(observations, self.mean, out=scratch)
+        np.multiply(scratch, self.inverse_std, out=scratch)
+        np.copyto(out, scratch, casting="same_kind")
+        return out.clip(_LOW, _HIGH, out)
 
 
 @dataclass(frozen=True)

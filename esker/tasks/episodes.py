@@ -140,6 +140,8 @@ class Slots:
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
         self.moments = np.zeros((2, task.slots, task.statistics_size))  # sums of observations and of their squares
         self.scratch = np.zeros((task.slots, task.statistics_size))
+        self.inputs: Any = np.zeros((task.slots, task.statistics_size), dtype=np.float32)
+        self._views: dict[int, tuple[Any, ...]] = {}
         self.envs: list[Env] = []
         self.steps: list[Callable[[Any], Any]] = []
         self.limit: int | None = None  # of the environment, where slots keep it
@@ -223,17 +225,25 @@ class Slots:
             (row, None, "") for row in range(busy) if self.tick - self.begun[row] >= self.cap and row not in done
         ]
 
+    def _rows(self, busy: int) -> tuple[Any, ...]:
+        """Of the busy rows the observations, their sums, the sums of their squares, scratch room and inputs, as views."""
+        if busy not in self._views:
+            arrays = (self.observations, *self.moments, self.scratch, self.inputs)
+            self._views[busy] = tuple(array[:busy] for array in arrays)
+        return self._views[busy]
+
     def _act(self, busy: int) -> Any:
         """One batched forward: normalise, run every row's own parameters, choose actions."""
-        observations = self.observations[:busy]
+        observations, _, _, scratch, inputs = self._rows(busy)
         self._count(busy)
         if self.job.normalizer is not None:
-            inputs = self.job.normalizer(observations)
+            self.job.normalizer.into(observations, scratch, inputs)
         else:
             inputs = observations if self.images else observations.astype(np.float32)
         outputs = self.rows.forward(inputs)
-        finite = np.isfinite(outputs)
-        if not finite.all():
+        flat = outputs.ravel()
+        if not math.isfinite(flat.dot(flat)):  # finite numbers with infinite squares change nothing
+            finite = np.isfinite(outputs)
             outputs = np.where(finite, outputs, np.float32(0))
             for row in np.flatnonzero(~finite.all(axis=1)):
                 self.totals[row] = math.nan  # the episode's return is refused when it ends
@@ -241,13 +251,16 @@ class Slots:
 
     def _count(self, busy: int) -> None:
         """Add the observations to the sums of episodes that count; of all rows at once, unless few of them do."""
-        counted = [row for row, counts in enumerate(self.counted[:busy]) if counts]
-        totals, squares = self.moments
-        rows = [slice(busy)] if 2 * len(counted) > busy else counted
-        for row in rows:
-            observations, total, square = self.observations[row], totals[row], squares[row]
-            np.add(total, observations, out=total)
-            np.add(square, np.multiply(observations, observations, out=self.scratch[row]), out=square)
+        counting = sum(self.counted[:busy])
+        if not counting:
+            return
+        rows = self._rows(busy)
+        if 2 * counting > busy:
+            _add(*rows[:4])
+        else:
+            for row in range(busy):
+                if self.counted[row]:
+                    _add(*(array[row] for array in rows[:4]))
 
     def _noise_of_actions(self, busy: int) -> Any:
         """Gaussian noise for each row's action, a pure function of its episode's address; none for the centre."""
@@ -354,6 +367,11 @@ class Slots:
         for env in self.envs:
             with contextlib.suppress(Exception):  # a broken environment must not hide what happened before
                 env.close()
+
+
+def _add(observations: Any, totals: Any, squares: Any, scratch: Any) -> None:
+    np.add(totals, observations, out=totals)
+    np.add(squares, np.multiply(observations, observations, out=scratch), out=squares)
 
 
 def _describe(error: Exception) -> str:
