@@ -1,10 +1,17 @@
-"""Arrays on huge pages."""
+"""Arrays on huge pages, and how the benchmark counts memory."""
 
 from __future__ import annotations
 
-import numpy as np
+import mmap
+import os
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from esker.bench.memory import private
 from esker.memory import HUGE, LINE, compact
+from esker.noise import anonymous_memory
 
 
 def test_arrays_follow_each_other_from_the_beginning_of_a_huge_page():
@@ -31,3 +38,15 @@ def test_arrays_outlive_the_call_that_made_them():
     for number, array in enumerate(arrays):
         array[:] = number
     assert all((array == number).all() for number, array in enumerate(arrays))
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux says there what belongs to whom")
+def test_the_benchmark_counts_what_a_process_keeps_and_not_what_it_reads_of_the_shared_table():
+    size = 16 << 20
+    before = private(os.getpid())
+    table = mmap.mmap(anonymous_memory(size), size)
+    table[:: mmap.PAGESIZE] = bytes(size // mmap.PAGESIZE)
+    assert private(os.getpid()) - before < size / 4
+    own = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    own[:: mmap.PAGESIZE] = bytes(size // mmap.PAGESIZE)
+    assert private(os.getpid()) - before > size * 3 / 4
