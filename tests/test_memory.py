@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from esker.bench.memory import private
+from esker.bench.memory import MEASURABLE, private
 from esker.memory import HUGE, LINE, compact
 from esker.noise import anonymous_memory
 
@@ -40,7 +39,7 @@ def test_arrays_outlive_the_call_that_made_them():
     assert all((array == number).all() for number, array in enumerate(arrays))
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux says there what belongs to whom")
+@pytest.mark.skipif(not MEASURABLE, reason="only Linux says what belongs to whom")
 def test_the_benchmark_counts_what_a_process_keeps_and_not_what_it_reads_of_the_shared_table():
     size = 16 << 20
     before = private(os.getpid())

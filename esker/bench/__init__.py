@@ -35,7 +35,8 @@ def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
         "recurrence": networks.recurrence,
         "envpool": vectorizers.measure,
     }
-    return {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure, "memory": memory.measure}
+    found = {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure}
+    return found | {"memory": memory.measure} if memory.MEASURABLE else found
 
 
 def run_benchmarks(*, only: str | None, quick: bool, as_json: bool, console: Console) -> int:

@@ -11,6 +11,7 @@ from esker.bench import Measurement
 from esker.engines.local import LocalEngine
 
 GENERATIONS = 200
+MEASURABLE = Path("/proc/self/smaps").exists()  # Linux
 
 
 def measure(quick: bool) -> list[Measurement]:
