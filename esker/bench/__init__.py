@@ -35,8 +35,8 @@ def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
         "recurrence": networks.recurrence,
         "envpool": vectorizers.measure,
     }
-    found = {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure}
-    return found | {"memory": memory.measure} if memory.MEASURABLE else found
+    measurable = {"memory": memory.measure} if memory.MEASURABLE else {}
+    return {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure, **measurable}
 
 
 def run_benchmarks(*, only: str | None, quick: bool, as_json: bool, console: Console) -> int:
