@@ -44,7 +44,7 @@ def work(rank: int, processes: int, generations: int, meeting: str) -> None:
         if rank == 0 and (generation + 1) % 50 == 0:
             print(f"generation {generation + 1}: error {-fitness(model, es.center):.4f}")
     digest = hashlib.sha256(es.center.numpy().tobytes()).hexdigest()[:12]
-    print(f"process {rank} ends with centre {digest}")
+    print(f"process {rank} ends with centre {digest}\n", end="")  # one write: processes share the terminal
     dist.destroy_process_group()
 
 
