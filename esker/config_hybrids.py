@@ -96,6 +96,7 @@ class GaussianOptions:
     """Strategy"""
 
     var_init: float = option(1e-3, "initial variance of the individuals", above=0)
+    rl_start: int = option(0, "training steps before gradients train individuals: evolution alone until then", low=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +115,6 @@ class SynchronousOptions:
     """Strategy"""
 
     rl_population: int = option(5, "individuals of each generation that are trained by gradients", low=0)
-    rl_start: int = option(0, "training steps before the first of them is trained: evolution alone until then", low=0)
     antithetic: bool = option(True, "let member i + N/2 mirror member i")
     batched_rl: bool = option(
         False, "train those individuals at once, by batched updates after all critic training: other bits"
@@ -135,7 +135,6 @@ class AsynchronousOptions:
     """Asynchronous loop"""
 
     rl_ratio: float = option(0.5, "share of individuals that are trained by gradients")
-    rl_start: int = option(0, "training steps before the first of them is trained: evolution alone until then", low=0)
     rl_k: float = option(50.0, "how strongly the share is held", above=0)
     results_per_generation: int = option(10, "results in one row of the journal", low=1)
     deterministic: bool = option(False, "one actor, and the critic in step with it: exact, also after a resume")
