@@ -105,8 +105,8 @@ def measure(nodes: int, workers: int, generations: int) -> dict[str, Any]:
     from esker.cluster.replicated import ReplicatedFolder
     from esker.config import ESConfig
     from esker.policies.mlp import MLP
-    from esker.tasks.environments import Environment
     from esker.tasks.episodes import Episodes
+    from esker.worlds.environments import Environment
 
     actor = ray.remote(NoOpNode).options(max_concurrency=16).remote()
     engine = RayEngine(SimulatedRoster(actor, nodes, workers))  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ def update(repetitions: int) -> dict[str, Any]:
     """Seconds for the weighted sum over the directions of a generation, on one thread and on all."""
     import torch
 
-    from esker.noise import NoiseTable, TableNoise
+    from esker.noise.table import NoiseTable, TableNoise
     from esker.policies.mlp import MLP
 
     noise = TableNoise(NoiseTable.create(0, 50_000_000), 0, MLP(LAYERS, "tanh", "xavier").dimension)
@@ -180,9 +180,9 @@ def update(repetitions: int) -> dict[str, Any]:
 def step(repetitions: int) -> list[dict[str, Any]]:
     """Milliseconds per step on one core, all told: in an untrained policy's short episodes, and in ones that never end."""
     import esker.api
-    from esker.assemble import build_state, build_task, describe
     from esker.engines.engine import InlineEngine
-    from esker.tasks.environments import resolve
+    from esker.runs.assembly import build_state, build_task, describe
+    from esker.worlds.environments import resolve
 
     found = []
     for kwargs, members in (({}, 200), ({"terminate_when_unhealthy": False}, 16)):
@@ -206,8 +206,8 @@ def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
     import contextlib
 
     import esker.api
-    from esker.assemble import build_state, build_task, describe, open_engine, ray_engine
-    from esker.tasks.environments import resolve
+    from esker.runs.assembly import build_state, build_task, describe, open_engine, ray_engine
+    from esker.worlds.environments import resolve
 
     environment, _ = resolve(env)
     config = esker.api.configure(env, {"population": population, "workers": 2, "engine": "ray"}, preset=None)[0]

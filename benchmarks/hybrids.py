@@ -21,15 +21,15 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 
+from esker.algorithms.hybrid_parts import build_task
 from esker.api import configure
-from esker.assemble import describe
-from esker.assemble_hybrids import build_task
-from esker.blas import one_thread
 from esker.engines.pool import LocalPool
 from esker.learners.rows import SharedRows
-from esker.tasks.environments import silence
+from esker.runs.assembly import describe
+from esker.system.blas import one_thread
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import CriticWork, Episodes, Training, Trial
+from esker.worlds.environments import silence
 
 ENV = "HalfCheetah-v5"
 TURNS = 5

@@ -13,11 +13,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "train": "esker.api",
     "resume": "esker.api",
-    "load": "esker.trained",
-    "evaluate": "esker.trained",
-    "Run": "esker.trained",
+    "load": "esker.runs.loading",
+    "evaluate": "esker.runs.loading",
+    "Run": "esker.runs.loading",
     "Evolution": "esker.evolution",
-    "EvolutionModule": "esker.evolution_module",
+    "EvolutionModule": "esker.functions.evolution_module",
     "OpenAIES": "esker.strategies.openai_es",
     "UsageError": "esker.errors",
     "RunError": "esker.errors",
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from esker.api import resume, train
     from esker.errors import RunError, UsageError
     from esker.evolution import Evolution
-    from esker.evolution_module import EvolutionModule
+    from esker.functions.evolution_module import EvolutionModule
+    from esker.runs.loading import Run, evaluate, load
     from esker.strategies.openai_es import OpenAIES
-    from esker.trained import Run, evaluate, load
 
 
 def __getattr__(name: str) -> Any:

@@ -9,9 +9,16 @@ from typing import Any
 
 from rich.console import Console
 
-from esker import hybrids, presets
+from esker import presets
+from esker.algorithms import hybrids
 from esker.algorithms.loop import Observer, Row, catch_up
-from esker.assemble import (
+from esker.config.build import build, read_values, to_toml
+from esker.config.options import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
+from esker.config.request import refuse_others, settle_request
+from esker.config.rllib import translate
+from esker.errors import UsageError
+from esker.logs.console import observer_for
+from esker.runs.assembly import (
     build_state,
     build_task,
     check_fingerprint,
@@ -19,19 +26,13 @@ from esker.assemble import (
     environment_options,
     network_notices,
 )
-from esker.compatibility import translate
-from esker.config import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
-from esker.configure import build, read_values, to_toml
-from esker.errors import UsageError
-from esker.following import Callbacks, Stop, connect_engine, follow, has_coordinator, watch
-from esker.logs.console import observer_for
-from esker.requested import refuse_others, settle_request
 from esker.runs.folder import Checkpoint, RunFolder, default_path
-from esker.tasks.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
-from esker.tasks.pooled import choose_vectorizer
-from esker.tasks.reference import collect_reference
-from esker.trained import Run, environment_of
-from esker.warm_start import warm_start
+from esker.runs.loading import Run, environment_of
+from esker.runs.runner import Callbacks, Stop, connect_engine, follow, has_coordinator, watch
+from esker.runs.warm_start import warm_start
+from esker.worlds.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
+from esker.worlds.envpool import choose_vectorizer
+from esker.worlds.reference import collect_reference
 
 EnvironmentLike = str | Callable[..., Env]
 

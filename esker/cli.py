@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from esker.config.flags import Parser
 from esker.errors import RunError, UsageError
-from esker.flags import Parser
 
 # In the order of the help; each is a module of esker.commands.
 COMMANDS = (

@@ -9,20 +9,20 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from esker import assemble_functions as parts
-from esker.address import Purpose, episode_seed
 from esker.algorithms.loop import Outcome, Row, train
-from esker.calling import BadReward, Function, number
-from esker.config import EVOLUTION_RESUMABLE, EvolutionConfig
-from esker.configure import build, default_of
+from esker.config.build import build, default_of
+from esker.config.options import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.errors import RunError, UsageError
-from esker.flat import Filter, Flat, Subject, layout_of
+from esker.functions import assembly as parts
+from esker.functions.batches import Batches
+from esker.functions.parameters import Filter, Flat, Subject, layout_of
+from esker.functions.reward import BadReward, Function, number
+from esker.functions.saving import check_path, save
+from esker.functions.task import Caller, Functions, generators_kept, seed_generators
+from esker.noise.address import Purpose, episode_seed
 from esker.runs.folder import RunFolder
-from esker.runs.nowhere import Nowhere
-from esker.saving import check_path, save
+from esker.runs.memory import Nowhere
 from esker.strategies.openai_es import OpenAIES
-from esker.tasks.batches import Batches
-from esker.tasks.functions import Caller, Functions, generators_kept, seed_generators
 
 
 class Evolution:
@@ -32,7 +32,7 @@ class Evolution:
     this evaluation). `reward_batch(members) -> (n,) tensor` evaluates many at once instead. `params` chooses which
     parameters move; `test_kwargs` are passed to one more call at every report, in this process; `save_path` is written at
     every report; `on_iteration` sees every row of the history and may answer True to stop. All other options are the
-    fields of `esker.config.EvolutionConfig`. What is wrong with the request raises UsageError, what fails under way
+    fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises UsageError, what fails under way
     RunError; either way the model is left with the best (or last) parameters found.
     """
 

@@ -15,8 +15,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.address import Purpose, key, keys
-from esker.noise import BLOCK, CounterNoise, NoiseTable, TableNoise, perturb
+from esker.noise.address import Purpose, key, keys
+from esker.noise.counter import CounterNoise
+from esker.noise.directions import perturb
+from esker.noise.table import BLOCK, NoiseTable, TableNoise
 
 SIZE = 200_000
 
@@ -112,7 +114,8 @@ def test_an_update_needs_memory_of_order_d(kind: str) -> None:
     program = f"""
 import resource, numpy as np
 from esker.strategies import OpenAIES
-from esker.noise import CounterNoise, NoiseTable, TableNoise
+from esker.noise.counter import CounterNoise
+from esker.noise.table import NoiseTable, TableNoise
 d = 1_000_000
 noise = TableNoise(NoiseTable.create(0, 4 * d), 0, d) if {kind!r} == "table" else CounterNoise(0, d)
 es = OpenAIES(np.zeros(d, np.float32), population={members}, optimizer="sgd", noise=noise)
@@ -129,7 +132,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm on this system")
 def test_a_killed_process_leaves_no_shared_memory_behind() -> None:
     before = set(os.listdir("/dev/shm"))
-    program = "from esker.noise import NoiseTable; t = NoiseTable.create(0, 10**6); print('up', flush=True); input()"
+    program = "from esker.noise.table import NoiseTable; t = NoiseTable.create(0, 10**6); print('up', flush=True); input()"
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()

@@ -103,7 +103,7 @@ def test_time_aware_adds_one_input_that_runs_from_0_to_1(tmp_path):
 
 
 def test_time_aware_without_a_limit_names_the_option():
-    from esker.tasks.environments import with_factory
+    from esker.worlds.environments import with_factory
 
     def unlimited():
         from gymnasium.envs.classic_control import CartPoleEnv

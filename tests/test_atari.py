@@ -12,8 +12,8 @@ import esker
 from esker.api import configure
 from esker.cli import main
 from esker.runs import checkpoints
-from esker.tasks.atari import Atari
-from esker.tasks.environments import Environment, reset_is_exact, resolve
+from esker.worlds.atari import Atari
+from esker.worlds.environments import Environment, reset_is_exact, resolve
 
 pytest.importorskip("ale_py")
 

@@ -14,12 +14,12 @@ from small_runs import small_run
 
 import esker
 from esker.api import configure
-from esker.card import command
 from esker.cli import main
-from esker.config import ESConfig
-from esker.flags import Parser, add_options, given
+from esker.config.flags import Parser, add_options, given
+from esker.config.options import ESConfig
+from esker.runs.loading import open_trained
 from esker.runs.reading import INCIDENTAL
-from esker.trained import open_trained
+from esker.tools.card import command
 
 
 @pytest.fixture(scope="module")

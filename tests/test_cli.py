@@ -17,7 +17,7 @@ from support import HERE
 
 import esker
 from esker.cli import main
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 SMALL = ["--preset", "none", "--population", "4", "--generations", "2", "--center-episodes", "1", "--hidden", "4"]
@@ -207,7 +207,7 @@ def test_rllib_keys_are_translated_with_a_notice(ask: Ask, tmp_path: Path) -> No
     ],
 )
 def test_old_ids_become_the_newest_version_with_a_notice(old: str, new: str) -> None:
-    from esker.tasks.environments import resolve
+    from esker.worlds.environments import resolve
 
     environment, notices = resolve(old)
     assert environment.name == new
@@ -215,7 +215,7 @@ def test_old_ids_become_the_newest_version_with_a_notice(old: str, new: str) -> 
 
 
 def test_a_maintained_older_mujoco_version_is_taken_at_its_word() -> None:
-    from esker.tasks.environments import resolve
+    from esker.worlds.environments import resolve
 
     assert resolve("HalfCheetah-v4")[0].name == "HalfCheetah-v4"
 
@@ -284,7 +284,7 @@ print(action.shape, -1 <= action[0] <= 1, 0 <= action[1] <= 2)
 def test_the_policy_acts_as_the_centre_did_in_training(ask: Ask, tmp_path: Path) -> None:
     import gymnasium as gym
 
-    from esker.address import Purpose, episode_seed
+    from esker.noise.address import Purpose, episode_seed
 
     ask("train", "CartPole-v1", "--run-dir", "r", "--quiet", *SMALL)
     run, env = esker.Run("r"), gym.make("CartPole-v1")

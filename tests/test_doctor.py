@@ -11,9 +11,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from esker import doctor
 from esker.cli import main
-from esker.fingerprint import fingerprint
+from esker.noise.fingerprint import fingerprint
+from esker.tools import doctor
 
 
 @pytest.fixture(scope="module")

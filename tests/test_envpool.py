@@ -7,10 +7,10 @@ import pytest
 
 import esker
 from esker.api import configure
-from esker.assemble import build_task, describe
 from esker.cli import main
 from esker.engines.engine import InlineEngine
 from esker.engines.plan import Plan
+from esker.runs.assembly import build_task, describe
 from esker.tasks.task import Job
 
 pytest.importorskip("envpool")

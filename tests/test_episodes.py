@@ -15,13 +15,13 @@ from esker.engines.engine import InlineEngine
 from esker.engines.local import LocalEngine
 from esker.engines.messages import Items
 from esker.engines.plan import Plan
-from esker.noise import CounterNoise
+from esker.noise.counter import CounterNoise
+from esker.noise.population import Population
 from esker.policies.heads import head_for
 from esker.policies.mlp import MLP
-from esker.population import Population
-from esker.tasks.environments import Environment
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
+from esker.worlds.environments import Environment
 
 
 def evaluate(

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import esker
-from esker.flat import Flat, layout_of
+from esker.functions.parameters import Flat, layout_of
 
 FAST = {"noise": "counter", "quiet": True, "workers": 0, "population": 4}
 X = torch.linspace(-1, 1, 12).reshape(4, 3)

@@ -14,14 +14,14 @@ from small_runs import small_run
 
 import esker
 from esker.cli import main
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.errors import RunError
-from esker.export import EPISODE, actions_of, compare, own_actions, sample_observations
 from esker.policies.choose import network_for
 from esker.policies.heads import head_for
 from esker.policies.normalizer import Normalizer
 from esker.policies.policy import Policy
-from esker.twins import files
+from esker.tools.export import EPISODE, actions_of, compare, own_actions, sample_observations
+from esker.tools.torch_policies import files
 
 BOX = gym.spaces.Box(np.array([-1.0, -2.0], dtype=np.float32), np.array([1.0, 3.0], dtype=np.float32))
 VECTOR = gym.spaces.Box(-np.inf, np.inf, (5,))

@@ -8,11 +8,11 @@ import pytest
 
 from esker import presets
 from esker.api import configure
-from esker.compatibility_aesrl import translate
-from esker.config import ALGORITHMS
-from esker.configure import build
+from esker.config.aesrl import translate
+from esker.config.build import build
+from esker.config.flags import given_any  # noqa: F401 - the command line must offer every algorithm's options
+from esker.config.options import ALGORITHMS
 from esker.errors import UsageError
-from esker.flags import given_any  # noqa: F401 - the command line must offer every algorithm's options
 
 AES = {"mean_update_param": 5.0}
 

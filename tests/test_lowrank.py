@@ -10,8 +10,8 @@ import torch
 from support import center
 
 import esker
-from esker.lowrank import CHUNK, LowRankNoise
-from esker.noise import perturb
+from esker.noise.directions import perturb
+from esker.noise.lowrank import CHUNK, LowRankNoise
 from esker.policies.mlp import MLP
 from esker.policies.shared_mlp import SharedMLPRows
 

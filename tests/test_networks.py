@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 import esker
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.policies.choose import conv_lstm, nature_cnn, network_for, recurrent
 
 RNG = np.random.default_rng(0)
@@ -170,7 +170,7 @@ def test_recurrent_training_gives_the_same_bits_for_any_slots_and_workers(kind, 
 
 def test_a_recurrent_policy_replays_the_center_episode_of_training(tmp_path):
     run = esker.train("CartPole-v1", network="lstm", workers=0, run_dir=str(tmp_path / "a"), center_episodes=1, **TINY)
-    from esker.address import Purpose, episode_seed
+    from esker.noise.address import Purpose, episode_seed
 
     policy, env = run.policy(1), gym.make("CartPole-v1", max_episode_steps=40)
     for _ in range(2):  # the second time only if reset() forgets
@@ -187,7 +187,7 @@ def test_workers_of_shipped_networks_never_import_torch():
     code = (
         "import sys, numpy as np, gymnasium as gym\n"
         "from dataclasses import replace\n"
-        "from esker.config import ESConfig\n"
+        "from esker.config.options import ESConfig\n"
         "from esker.policies.choose import network_for\n"
         "import esker.tasks.episodes, esker.engines.worker\n"
         "box = gym.spaces.Box(0, 255, (1, 42, 42), np.uint8)\n"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from esker import OpenAIES
-from esker.noise import CounterNoise
+from esker.noise.counter import CounterNoise
 
 D = 6
 

@@ -9,7 +9,7 @@ import pytest
 from support import center
 
 import esker
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.runs import checkpoints
 
 BASE: dict[str, Any] = {

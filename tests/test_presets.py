@@ -9,7 +9,7 @@ import pytest
 from esker import presets
 from esker.api import configure
 from esker.cli import main
-from esker.tasks.environments import resolve
+from esker.worlds.environments import resolve
 
 NAMES = sorted(name for name, preset in presets.load_all().items() if preset.algo == "es")
 WANTED = {

@@ -21,7 +21,7 @@ from small_runs import small_run
 import esker
 from esker.cli import main
 from esker.logs.video import caption, even_size, scale
-from esker.tasks import display
+from esker.worlds import display
 
 
 def decoded(path: Path) -> tuple[str, str, int, tuple[int, int], float]:
@@ -50,8 +50,8 @@ def test_video_plays_while_it_loads(tmp_path: Path) -> None:
 
 
 def test_rendered_episode_is_the_one_that_eval_counts() -> None:
-    from esker.render import Options
-    from esker.render import render as record
+    from esker.tools.render import Options
+    from esker.tools.render import render as record
 
     recording = record(small_run(), "latest", Options(episodes=3, seed=5))
     evaluation, _ = esker.evaluate(small_run(), checkpoint="latest", episodes=3, seed=5, workers=0)
@@ -254,8 +254,8 @@ def test_mujoco_draws_without_a_display(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_mujoco_runner_is_followed_and_drawn_at_the_size_asked_for() -> None:
     pytest.importorskip("mujoco")
-    from esker.render import open_environment
-    from esker.trained import open_trained
+    from esker.runs.loading import open_trained
+    from esker.tools.render import open_environment
 
     trained = open_trained(small_run("HalfCheetah-v5", generations=1, max_episode_steps=5))
     env = open_environment(trained, "rgb_array", (96, None))

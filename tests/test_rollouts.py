@@ -10,9 +10,9 @@ from hybrid_worlds import Reach
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import ACTIVATIONS, MLP
 from esker.policies.one_mlp import OneMLP
-from esker.tasks.environments import Environment
 from esker.tasks.requests import Episodes
 from esker.tasks.rollouts import Stage
+from esker.worlds.environments import Environment
 
 NETWORK = MLP((2, 7, 5, 1))
 HEAD = BoxHead(np.array([-0.5], dtype=np.float32), np.array([1.5], dtype=np.float32), "tanh")

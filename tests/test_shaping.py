@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.shaping import SHAPINGS, shape
+from esker.noise.shaping import SHAPINGS, shape
 
 finite = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.errors import UsageError
 from esker.sweep.space import Choices, Range, default_space, from_table, options_of, parse_space, to_table
 

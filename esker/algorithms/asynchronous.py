@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.address import Purpose, generator
 from esker.algorithms.critic_trainer import CriticTrainer
 from esker.algorithms.hybrid import (
     Hybrid,
@@ -30,10 +29,11 @@ from esker.algorithms.hybrid import (
     store,
 )
 from esker.algorithms.share import ShareController
-from esker.config_hybrids import ACEMRLConfig, AESRLConfig, AsynchronousConfig, OnePlusOneConfig
+from esker.config.hybrids import ACEMRLConfig, AESRLConfig, AsynchronousConfig, OnePlusOneConfig
 from esker.engines.pool import ask_all
 from esker.learners.td3 import initial_actor
-from esker.noise import Row
+from esker.noise.address import Purpose, generator
+from esker.noise.directions import Row
 from esker.strategies import AES, AsyncCEM, OnePlusOne
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.requests import Answer, Arrays, Episodes, Training, Trial, Tried

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.address import Purpose, generator
 from esker.algorithms.critic_trainer import CriticTrainer
 from esker.algorithms.hybrid import (
     Hybrid,
@@ -29,9 +28,10 @@ from esker.algorithms.hybrid import (
     store,
     warm_up,
 )
-from esker.config_hybrids import CEMRLConfig, PCEMRLConfig
+from esker.config.hybrids import CEMRLConfig, PCEMRLConfig
 from esker.learners.td3 import initial_actor
-from esker.noise import Row
+from esker.noise.address import Purpose, generator
+from esker.noise.directions import Row
 from esker.strategies.cem import CEM
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import Answer, Arrays, CriticWork, Episodes, Training, Trial, Tried

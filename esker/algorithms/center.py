@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.config import ESConfig, EvolutionConfig
-from esker.noise import Noise, Row
+from esker.config.options import ESConfig, EvolutionConfig
+from esker.noise.directions import Noise, Row
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
 from esker.strategies.openai_es import OpenAIES, Update

@@ -5,9 +5,9 @@ Its whole state comes back with every chunk and travels with the next, so a lost
 
 from __future__ import annotations
 
-from esker.address import Purpose, key
 from esker.engines.pool import Pool
-from esker.noise import Row
+from esker.noise.address import Purpose, key
+from esker.noise.directions import Row
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import Answer, Arrays, CriticDone, CriticWork
 

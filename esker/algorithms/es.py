@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from esker.algorithms.center import Center
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.engines.plan import Plan
 from esker.errors import RunError
-from esker.noise import NoiseTable
+from esker.noise.table import NoiseTable
 from esker.policies.normalizer import Statistics
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts

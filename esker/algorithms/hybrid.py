@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from esker.address import Purpose, episode_seed, key
 from esker.algorithms.center import Progress
 from esker.engines.pool import Pool, ask_all
 from esker.learners.replay import Replay
-from esker.noise import Row
+from esker.noise.address import Purpose, episode_seed, key
+from esker.noise.directions import Row
 from esker.runs.checkpoints import Snapshot
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.requests import Answer, Arrays, Episodes, Trial, Tried

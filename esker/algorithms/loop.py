@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.algorithms.center import Progress
-from esker.config import StopOptions
+from esker.config.options import StopOptions
 from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts

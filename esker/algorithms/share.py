@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from esker.address import Purpose, keys
+from esker.noise.address import Purpose, keys
 
 
 class ShareController:

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from esker import blas
-from esker.address import Purpose, generator
 from esker.algorithms.hybrid import (
     Hybrid,
     HybridProgress,
@@ -22,9 +20,11 @@ from esker.algorithms.hybrid import (
     learning_key,
     reset_seed,
 )
-from esker.config_hybrids import TD3Config
+from esker.config.hybrids import TD3Config
 from esker.learners.batches import Batches
 from esker.learners.td3 import TD3
+from esker.noise.address import Purpose, generator
+from esker.system import blas
 from esker.tasks.hybrid import HybridTask, one_thread
 from esker.tasks.requests import Arrays
 from esker.tasks.rollouts import Act, Stage, finite

@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from esker.cluster.token import authenticate, ensure_token, token_file
-from esker.config import ClusterOptions
-from esker.config_hybrids import HybridConfig
+from esker.config.hybrids import HybridConfig
+from esker.config.options import ClusterOptions
 from esker.engines.roster import NAMESPACE, Demand
 from esker.errors import RunError, UsageError
 
@@ -142,7 +142,7 @@ def check_demand(demand: Demand) -> list[str]:
 
 
 def _start_own(config: ClusterOptions, workers: int | None) -> None:
-    from esker.assemble import available_cores
+    from esker.runs.assembly import available_cores
 
     global _own_ray
     _prepare_environment(new_token=True)

@@ -22,7 +22,7 @@ import cloudpickle
 from esker.cluster import copies
 from esker.cluster.replicated import ReplicatedFolder
 from esker.cluster.shared_update import share_update
-from esker.config import ALGORITHMS, ESConfig
+from esker.config.options import ALGORITHMS, ESConfig
 from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError
@@ -215,9 +215,9 @@ class Coordinator:
     def _train(self) -> str:
         import ray
 
-        from esker import following
         from esker.algorithms.loop import catch_up
-        from esker.assemble import build_state, build_task, ray_engine
+        from esker.runs import runner as following
+        from esker.runs.assembly import build_state, build_task, ray_engine
 
         request = self._request
         sys.path += [path for path in request.modules if path not in sys.path and os.path.isdir(path)]
@@ -246,7 +246,8 @@ class Coordinator:
         return run.outcome.reason if run.outcome else "finished"
 
     def _train_hybrid(self, folder: RunFolder, config: Any, environment: Any) -> str:
-        from esker import following, hybrids
+        from esker.algorithms import hybrids
+        from esker.runs import runner as following
 
         state = hybrids.begin(config, environment, folder.about())
         notices = self._request.notices + hybrids.catch_up(folder, state)

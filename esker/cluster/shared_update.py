@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.engines.ray import RayEngine
-from esker.noise import Row, TableNoise
+from esker.noise.directions import Row
+from esker.noise.table import TableNoise
 
 MESSAGE = 4_000_000  # products that a node adds up in the time that the coordinator needs to ask one (1.1 ms)
 ALIGN = 64  # ranges begin on multiples of this, so that vectorised loops have their remainder where the whole sum has it

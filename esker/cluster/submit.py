@@ -9,10 +9,10 @@ import cloudpickle
 from esker.algorithms.loop import Observer
 from esker.cluster import copies, viewer
 from esker.cluster.coordinator import Request
-from esker.config import ALGORITHMS, ESConfig
+from esker.config.options import ALGORITHMS, ESConfig
 from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
-from esker.tasks.environments import Environment
+from esker.worlds.environments import Environment
 
 
 def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> str:

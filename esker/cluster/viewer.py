@@ -196,7 +196,7 @@ def here() -> Any:
 
 def gpus_of(config: Any) -> float:
     """The GPUs that a hybrid's coordinator needs: one, where it trains itself."""
-    from esker import hybrids
+    from esker.algorithms import hybrids
 
     return 1.0 if config.device != "cpu" and hybrids.learns_in_loop(config) else 0.0
 

@@ -6,8 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
+from esker.config.flags import Parser
 from esker.errors import RunError
-from esker.flags import Parser
 
 DESCRIPTION = """\
 Show a run of the cluster as it goes on, from any of the cluster's machines. Ctrl-C leaves it running.

@@ -6,12 +6,12 @@ from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from esker.trained import Run
+    from esker.runs.loading import Run
 
 Commands = _SubParsersAction  # the subparsers that `add` functions add to
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -18,6 +18,6 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.bench import run_benchmarks
+    from esker.tools.bench import run_benchmarks
 
     return run_benchmarks(only=namespace.only, quick=namespace.quick, as_json=namespace.json, console=console())

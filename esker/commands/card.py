@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 HELP = """\
 Write a model folder ready for a hub: README with metrics and usage, weights as safetensors, replay.mp4, learning curve,
@@ -28,7 +28,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.card import write_card
+    from esker.tools.card import write_card
 
     output = Path(namespace.output) if namespace.output else None
     card = write_card(Path(namespace.run), namespace.checkpoint, namespace.episodes, output, namespace.workers)

@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -20,7 +20,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.check import check_environment
+    from esker.tools.check import check_environment
 
     report = check_environment(namespace.env, namespace.env_kwargs, tuple(namespace.wrapper))
     if namespace.json:

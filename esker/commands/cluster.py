@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console
+from esker.config.flags import Parser
 from esker.errors import UsageError
-from esker.flags import Parser
 
 DESCRIPTION = """\
 Make machines a cluster. On the first machine, then on each other one, then anywhere:

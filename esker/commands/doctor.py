@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 MARKS = {"ok": "[green]✓[/]", "missing": "[yellow]✗[/]", "note": "[dim]·[/]"}
 
@@ -23,7 +23,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.doctor import as_json, examine
+    from esker.tools.doctor import as_json, examine
 
     findings = examine()
     if namespace.json:

@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -23,7 +23,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.trained import evaluate
+    from esker.runs.loading import evaluate
 
     result, notices = evaluate(
         namespace.run,

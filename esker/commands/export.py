@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 ALL = "state-dict,torchscript,torch-export,onnx"
 HELP = """\
@@ -30,7 +30,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.export import OBSERVATIONS, export
+    from esker.tools.export import OBSERVATIONS, export
 
     forms = [part.strip() for part in namespace.format.split(",") if part.strip()]
     output = Path(namespace.output) if namespace.output else None

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 HELP = """\
 Draw learning curves for a paper: runs that differ in their seed only become one line, their mean, with a band.

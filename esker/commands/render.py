@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from esker.commands.base import Commands, command, console
+from esker.config.flags import Parser
 from esker.errors import UsageError
-from esker.flags import Parser
 
 if TYPE_CHECKING:
-    from esker.render import Recording
+    from esker.tools.render import Recording
 
 HELP = """\
 Record a run's policy as a video (mp4, H.264), or show it in a window. Examples:
@@ -44,7 +44,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker import render
+    from esker.tools import render
 
     path = Path(namespace.run)
     options = render.Options(

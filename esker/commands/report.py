@@ -6,8 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
+from esker.config.flags import Parser
 from esker.errors import UsageError
-from esker.flags import Parser
 
 HELP = """\
 Write one self-contained HTML page about one or many runs: learning curves, fitness distribution, centre rank, speed,
@@ -73,8 +73,8 @@ def _serve(runs: list[str], port: int) -> int:
 
 
 def _record(runs: list[str]) -> None:
-    from esker.render import Options, render
     from esker.runs.reading import find_runs
+    from esker.tools.render import Options, render
 
     for path in find_runs(runs):
         if not any((path / "videos").glob("*.mp4")):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from esker.commands.base import Commands, command, console, next_commands
-from esker.config import ALGORITHMS, RESUMABLE
-from esker.flags import Parser, add_all_options, given_any
+from esker.config.flags import Parser, add_all_options, given_any
+from esker.config.options import ALGORITHMS, RESUMABLE
 
 
 def add(commands: Commands[Parser]) -> None:

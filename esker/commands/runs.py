@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esker.commands.base import Commands, command, console
+from esker.config.flags import Parser
 from esker.errors import UsageError
-from esker.flags import Parser
 
 if TYPE_CHECKING:
     from esker.runs.listing import RunSummary

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
-from esker.flags import Parser
+from esker.config.flags import Parser
 
 
 def add(commands: Commands[Parser]) -> None:

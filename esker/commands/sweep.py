@@ -6,8 +6,8 @@ from argparse import Namespace
 from dataclasses import fields
 
 from esker.commands.base import Commands, command, console
-from esker.config import ALGORITHMS
-from esker.flags import Parser, add_all_options, given_any
+from esker.config.flags import Parser, add_all_options, given_any
+from esker.config.options import ALGORITHMS
 
 OF_ONE_RUN = frozenset({"run_dir", "wandb_id"})  # each trial has its own
 HELP = """\

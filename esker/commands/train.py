@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from esker.commands.base import Commands, command, console, next_commands
-from esker.config import ALGORITHMS
+from esker.config.flags import Parser, add_all_options, given_any
+from esker.config.options import ALGORITHMS
 from esker.errors import UsageError
-from esker.flags import Parser, add_all_options, given_any
 
 HELP = """\
 Train a policy. Examples:

@@ -6,8 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from esker.commands.base import Commands, command, console
+from esker.config.flags import Parser
 from esker.errors import RunError, UsageError
-from esker.flags import Parser
 
 DESCRIPTION = """\
 Attach videos (.mp4, .gif), pages (.html) and other files to a run's W&B run. Without files: the run's videos, and its
@@ -28,7 +28,7 @@ def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker.logs.backends import BackendError
     from esker.logs.wandb import attach
-    from esker.trained import Run
+    from esker.runs.loading import Run
 
     run = Run(namespace.run)
     files = [Path(name) for name in namespace.files] or _made(run.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from esker.engines.plan import Plan
-from esker.noise import NoiseTable
+from esker.noise.table import NoiseTable
 from esker.tasks.task import Job, Result, Task, silent_board
 
 

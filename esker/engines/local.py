@@ -27,7 +27,7 @@ from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, 
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.errors import RunError
-from esker.noise import NoiseTable, anonymous_memory
+from esker.noise.table import NoiseTable, anonymous_memory
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run

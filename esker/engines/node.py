@@ -23,7 +23,8 @@ from esker.engines.openplan import OpenPlan
 from esker.engines.packing import Packed, pack
 from esker.engines.replica import Replica
 from esker.errors import RunError, UsageError
-from esker.noise import NoiseTable, Row, TableNoise
+from esker.noise.directions import Row
+from esker.noise.table import NoiseTable, TableNoise
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.task import Job, Task
 
@@ -277,8 +278,8 @@ class NodeEngine:
 
 def _fingerprint(task: Any) -> str:
     """This machine's numeric fingerprint, for the task's environment."""
-    from esker.fingerprint import fingerprint
-    from esker.tasks.environments import silence
+    from esker.noise.fingerprint import fingerprint
+    from esker.worlds.environments import silence
 
     with silence():
         env = task.environment.make()

@@ -24,7 +24,7 @@ import cloudpickle
 from esker.engines.local import ATTEMPTS, SINGLE_THREAD, CannotStart, _cause
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
-from esker.noise import anonymous_memory
+from esker.noise.table import anonymous_memory
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import Answer, CriticWork, Failed, Request, Trial
 

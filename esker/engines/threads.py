@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 from esker.engines.plan import Plan
-from esker.noise import NoiseTable
+from esker.noise.table import NoiseTable
 from esker.tasks.task import Evaluator, Job, Result, Task, silent_board
 
 

@@ -21,7 +21,7 @@ import cloudpickle
 
 from esker.engines.messages import BOARD_FIELDS, REPORT_EVERY, Broken, Drop, Finished, Items, Ready, Report, Setup
 from esker.engines.packing import pack
-from esker.noise import NoiseTable
+from esker.noise.table import NoiseTable
 from esker.tasks.task import Board, Job, Result, Task
 
 

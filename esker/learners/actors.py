@@ -14,7 +14,7 @@ from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, rest
 from esker.learners.replay import Replay
 from esker.learners.spec import LearnerSpec
 from esker.learners.td3 import Bounds, critic_network
-from esker.noise import Row
+from esker.noise.directions import Row
 
 
 class Actors:

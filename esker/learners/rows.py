@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise import anonymous_memory
+from esker.noise.table import anonymous_memory
 
 Rows = NDArray[np.float32]
 REPLAY_FILE = "replay"  # in a run folder

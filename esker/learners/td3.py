@@ -11,7 +11,7 @@ from esker.learners.batches import Batches, Bursts, Source, Tick, compiled
 from esker.learners.networks import FlatMLP, StackedMLP, initial, stacked
 from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, restore, step, to_array
 from esker.learners.spec import LearnerSpec
-from esker.noise import Row
+from esker.noise.directions import Row
 
 
 def critic_network(spec: LearnerSpec) -> StackedMLP:

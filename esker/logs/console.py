@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from esker.algorithms.loop import Returns, Row
-from esker.configure import to_toml
+from esker.config.build import to_toml
 from esker.logs.backends import BackendError
 from esker.logs.metrics import FITNESS, metrics
 from esker.runs.folder import RunFolder

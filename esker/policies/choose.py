@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.errors import UsageError, nearest
 from esker.policies.convolution import Conv, Flatten, Standardize
 from esker.policies.layered import Layered, channels_last

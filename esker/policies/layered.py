@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise import Row
+from esker.noise.directions import Row
 from esker.policies.layers import Layer
 from esker.policies.network import Batch, Inputs, Shapes
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from esker.noise import Row
+from esker.noise.directions import Row
 from esker.policies.network import Batch, Shapes
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"]

@@ -25,10 +25,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from esker.errors import UsageError
-from esker.imports import import_callable
-from esker.noise import Row
+from esker.noise.directions import Row
 from esker.policies.network import Batch, Inputs, Shapes
-from esker.torch_threads import one_torch_thread
+from esker.system.imports import import_callable
+from esker.system.torch_threads import one_torch_thread
 
 BLOCK = 32
 PROTOCOL = "a recurrent module needs initial_state() and forward(observation, state) -> (output, state)"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise import Row
+from esker.noise.directions import Row
 
 Batch = NDArray[np.float32]
 Inputs = NDArray[Any]

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from esker.memory import compact
-from esker.noise import Row
+from esker.noise.directions import Row
 from esker.policies.mlp import ACTIVATIONS, MLP
 from esker.policies.network import Batch
+from esker.system.memory import compact
 
 
 class OneMLP:

@@ -7,12 +7,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.blas import one_thread
-from esker.noise import Row
+from esker.noise.directions import Row
 from esker.policies.heads import Head
 from esker.policies.network import Inputs, Network
 from esker.policies.normalizer import Normalizer
 from esker.policies.observations import is_image
+from esker.system.blas import one_thread
 
 
 class Policy:

@@ -12,8 +12,8 @@ from math import sqrt
 
 import numpy as np
 
-from esker.lowrank import LowRankNoise
-from esker.noise import Row
+from esker.noise.directions import Row
+from esker.noise.lowrank import LowRankNoise
 from esker.policies.mlp import ACTIVATIONS, MLP
 from esker.policies.network import Batch
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esker.configure import build, to_toml
+from esker.config.build import build, to_toml
 from esker.errors import RunError, UsageError
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.config import ALGORITHMS, RESUMABLE
+from esker.config.options import ALGORITHMS, RESUMABLE
 from esker.errors import UsageError
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.listing import find_runs as find_under

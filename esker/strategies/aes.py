@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import torch
 
-from esker.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
 from esker.strategies.gaussian import Vector, fitness_of, normals, positive, restore_tensors, variance, vector
+from esker.strategies.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
 
 MIN_STEP = 1e-3  # a smaller move of the mean tells nothing about the variance
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from esker.address import Purpose, generator
+from esker.noise.address import Purpose, generator
 
 Vector = ArrayLike | torch.Tensor
 

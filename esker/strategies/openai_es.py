@@ -9,10 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from esker.noise import DEFAULT_TABLE_SIZE, CounterNoise, Noise, NoiseTable, TableNoise
-from esker.population import Population, by_direction
-from esker.shaping import SHAPINGS, check_fitness, entropy, shape
-from esker.torch_threads import one_torch_thread
+from esker.noise.counter import CounterNoise
+from esker.noise.directions import Noise
+from esker.noise.population import Population, by_direction
+from esker.noise.shaping import SHAPINGS, check_fitness, entropy, shape
+from esker.noise.table import DEFAULT_TABLE_SIZE, NoiseTable, TableNoise
+from esker.system.torch_threads import one_torch_thread
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {

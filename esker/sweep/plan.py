@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import tomli_w
 
-from esker.config import ALGORITHMS, RESUMABLE
+from esker.config.options import ALGORITHMS, RESUMABLE
 from esker.errors import UsageError
 from esker.sweep.space import Space, from_table, to_table
 

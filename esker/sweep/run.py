@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from esker import api
-from esker.compatibility import translate
-from esker.configure import read_values
+from esker.config.build import read_values
+from esker.config.rllib import translate
 from esker.errors import RunError, UsageError
 from esker.sweep.display import Display
 from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain

@@ -11,8 +11,8 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Union
 
-from esker.config import RESUMABLE
-from esker.configure import convert
+from esker.config.build import convert
+from esker.config.options import RESUMABLE
 from esker.errors import UsageError, nearest
 
 FIXED = RESUMABLE | {"env", "algo", "run_dir", "env_kwargs", "wrapper"}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from esker import presets
-from esker.config import ALGORITHMS, LogOptions, RunOptions
-from esker.configure import default_of
+from esker.config.build import default_of
+from esker.config.options import ALGORITHMS, LogOptions, RunOptions
 from esker.runs.folder import RunFolder
 from esker.runs.listing import last_row
 from esker.sweep.plan import PERSONAL, plain

@@ -16,18 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from esker.address import UINT64, Purpose, episode_seed, generator, key
-from esker.blas import one_thread
-from esker.lowrank import LowRankNoise
-from esker.noise import CounterNoise, Noise, NoiseTable, TableNoise
+from esker.noise.address import UINT64, Purpose, episode_seed, generator, key
+from esker.noise.counter import CounterNoise
+from esker.noise.directions import Noise
+from esker.noise.lowrank import LowRankNoise
+from esker.noise.population import Population, direction_of
+from esker.noise.table import NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.layered import Layered
 from esker.policies.mlp import MLP
 from esker.policies.network import Network, Rows
 from esker.policies.shared_mlp import SharedMLPRows
-from esker.population import Population, direction_of
-from esker.tasks.environments import Env, Environment, bare_step, silence
+from esker.system.blas import one_thread
 from esker.tasks.task import Board, Give, Job, Result, Take
+from esker.worlds.environments import Env, Environment, bare_step, silence
 
 Ended = tuple[int, str | None, str]  # a row whose episode ended; the error that ended it, and its trace
 NOISE_BLOCK = 64  # action noise is drawn this many steps at a time
@@ -116,7 +118,7 @@ class Episodes:
     def open(self, table: NoiseTable | None, board: Board) -> Slots:
         """Build the slots; environments are made when first needed."""
         if self.vectorizer == "envpool":
-            from esker.tasks.pooled import PooledSlots
+            from esker.worlds.envpool import PooledSlots
 
             return PooledSlots(self, self.noise(table), board)
         return Slots(self, self.noise(table), board)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from esker.address import Purpose, generator
 from esker.learners.rows import SharedRows
 from esker.learners.spec import LearnerSpec
+from esker.noise.address import Purpose, generator
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
-from esker.tasks.environments import Environment
 from esker.tasks.requests import Answer, CriticDone, CriticWork, Failed, Request, Training, Trial, Tried
 from esker.tasks.rollouts import Board, Stage, what_failed
+from esker.worlds.environments import Environment
 
 if TYPE_CHECKING:
     from esker.learners.actors import Actors

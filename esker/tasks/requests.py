@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise import Row
+from esker.noise.directions import Row
 
 Arrays = dict[str, np.ndarray]
 

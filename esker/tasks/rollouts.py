@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from esker.blas import one_thread
 from esker.learners.rows import Layout, Rows
-from esker.noise import Row
+from esker.noise.directions import Row
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
 from esker.policies.network import Batch
 from esker.policies.one_mlp import OneMLP
-from esker.tasks.environments import Env, Environment, bare_step, silence
+from esker.system.blas import one_thread
 from esker.tasks.requests import Episodes
+from esker.worlds.environments import Env, Environment, bare_step, silence
 
 Act = Callable[[np.ndarray], np.ndarray]  # the action for what one place sees now, or the actions for several
 FIRST_STEPS = 1024  # that a place has room for; the room doubles

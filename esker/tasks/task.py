@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from esker.noise import NoiseTable, Row
+from esker.noise.directions import Row
+from esker.noise.table import NoiseTable
 from esker.policies.normalizer import Normalizer, Sums
 
 Take = Callable[[int, int], "list[int] | None"]

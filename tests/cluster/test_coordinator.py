@@ -31,7 +31,7 @@ def test_a_coordinator_killed_with_its_run_folder_goes_on_from_another_nodes_cop
 
 
 def test_an_exception_in_one_environment_is_the_users_and_the_run_is_resumable(two_nodes: Any, tmp_path: Path) -> None:
-    from esker.address import Purpose, episode_seed
+    from esker.noise.address import Purpose, episode_seed
 
     seed = episode_seed(0, Purpose.EPISODE, 2, 3, 0)  # generation 2, pair 3
     options = {"generations": 4, "env_kwargs": {"seed": seed}}

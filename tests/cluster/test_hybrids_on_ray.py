@@ -19,7 +19,7 @@ from cluster_helpers import Training, bits, wait_for
 import esker
 from esker.api import configure
 from esker.cluster import connect
-from esker.config_hybrids import AESRLConfig
+from esker.config.hybrids import AESRLConfig
 from esker.engines.ray_pool import RayPool
 from esker.errors import UsageError
 from esker.learners.rows import SharedRows
@@ -66,16 +66,16 @@ def alone(path: Path, **options: Any) -> bytes:
 @pytest.fixture
 def pools(monkeypatch: pytest.MonkeyPatch) -> list[RayPool]:
     """The pools that runs in this process open."""
-    from esker import assemble_hybrids
+    from esker.algorithms import hybrid_parts
 
     opened: list[RayPool] = []
-    make = assemble_hybrids.ray_pool
+    make = hybrid_parts.ray_pool
 
     def remembered(*arguments: Any) -> RayPool:
         opened.append(make(*arguments))
         return opened[-1]
 
-    monkeypatch.setattr(assemble_hybrids, "ray_pool", remembered)
+    monkeypatch.setattr(hybrid_parts, "ray_pool", remembered)
     return opened
 
 

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from cluster_helpers import during, wait_for
 
-from esker.assemble import build_task, describe
 from esker.cluster.shared_update import SharedNoise, ranges
-from esker.config import ESConfig
+from esker.config.options import ESConfig
 from esker.engines.engine import InlineEngine
 from esker.engines.node import setup_for
 from esker.engines.packing import pack, unpack
 from esker.engines.plan import Plan
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Demand, Roster
-from esker.noise import NoiseTable, TableNoise
-from esker.tasks.environments import Environment
+from esker.noise.table import NoiseTable, TableNoise
+from esker.runs.assembly import build_task, describe
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
+from esker.worlds.environments import Environment
 
 MEMBERS = 40
 

@@ -1,0 +1,378 @@
+"""The typed configuration: the single source of flags, files, presets, validation and help.
+
+Every option is a field with a default, a help text and bounds. Its name is the flag (`--min-steps`), the key of
+configuration files and presets (`min_steps`) and the keyword of the Python API.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from esker.errors import UsageError
+from esker.noise.directions import NoiseKind
+from esker.noise.table import DEFAULT_TABLE_SIZE
+from esker.policies.heads import ActionMode
+from esker.policies.mlp import Activation, Initializer
+
+Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+Backend = Literal["tensorboard", "wandb", "csv"]
+DEFAULT_GENERATIONS = 500
+DEFAULT_TRAINING_STEPS = 1_000_000
+
+
+def option(
+    default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None
+) -> Any:
+    """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive)."""
+    metadata = {"help": help, "above": above, "low": low, "high": high}
+    if isinstance(default, dict | list):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Run"""
+
+    seed: int = option(0, "seed of the run; equal seeds give bit-identical results", low=0)
+    run_dir: str | None = option(None, "run folder (default: runs/<env>/<algo>-s<seed>-<time>)")
+    checkpoint_every: int = option(10, "write a snapshot every so many generations", low=1)
+    keep: int | None = option(5, "keep this many newest snapshots beside the first and the best; 'none' keeps all", low=1)
+    quiet: bool = option(False, "print nothing but errors")
+    inexact: bool = option(False, "go on although this machine computes other bits than the one the run began on")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentOptions:
+    """Environment"""
+
+    env_kwargs: dict[str, Any] = option({}, "JSON object of arguments for the environment")
+    wrapper: tuple[str, ...] = option((), "module:callable that wraps the environment; repeatable, applied in order")
+    max_episode_steps: int | None = option(
+        None, "end episodes after so many steps (default: the environment's limit)", low=1
+    )
+    adaptive_cap: Literal["threshold", "twice-mean"] | None = option(
+        None,
+        "let the episode cap grow: by cap_factor when cap_threshold of episodes reach it, or 2 × the last mean length",
+    )
+    cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
+    cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
+    cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    vectorizer: Literal["gymnasium", "envpool", "auto"] = option(
+        "gymnasium", "who steps a worker's environments: Gymnasium (exact), EnvPool (inexact), or EnvPool where it can"
+    )
+    time_aware: bool = option(False, "add the share of the episode that is over to the observation")
+    reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
+    survival_bonus: float | None = option(
+        None, "reward per step for staying alive, left out of fitness (ARS); returns are reported with it"
+    )
+    fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
+    on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails stops the run, or ranks last")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtariOptions:
+    """Atari"""
+
+    frame_skip: int = option(4, "frames that each action lasts", low=1)
+    frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
+    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
+    noop_max: int = option(30, "an episode begins with 1 to so many frames of doing nothing", low=0)
+    sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
+    max_frames: int = option(108_000, "end an episode after so many frames", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions:
+    """Policy"""
+
+    network: str = option("mlp", "mlp, linear, gru, lstm, nature-cnn, conv-lstm, or module:Class for a torch module")
+    hidden: tuple[int, ...] = option(
+        (64, 64), "sizes of the hidden layers, as 64,64; of gru and lstm the last is the cell", low=1
+    )
+    channels: int = option(32, "channels of every convolution (conv-lstm)", low=1)
+    lstm_size: int = option(256, "size of the LSTM (conv-lstm)", low=1)
+    reference_frames: int = option(
+        32, "frames of random play that normalise every layer (nature-cnn; OpenAI: 128) or pixel (conv-lstm)", low=2
+    )
+    activation: Activation = option("tanh", "activation between layers")
+    initializer: Initializer = option(
+        "xavier", "initial weights: Xavier uniform, OpenAI's normalised columns, or zero (linear)"
+    )
+    init_from: str | None = option(
+        None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
+    )
+    normalize_observations: bool = option(
+        True, "scale vectors by their running mean and deviation (conv-lstm: pixels by the reference frames')"
+    )
+    statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
+    action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
+    bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
+    action_noise: float = option(0.0, "standard deviation of Gaussian noise on continuous actions in training", low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """Strategy"""
+
+    population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2)
+    sigma: float = option(0.02, "scale of the perturbations", above=0)
+    lr: float = option(0.01, "learning rate of the optimizer", above=0)
+    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "torch optimizer that moves the centre")
+    momentum: float = option(0.0, "momentum of sgd and rmsprop", low=0)
+    weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0)
+    lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0, high=1)
+    sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0, high=1)
+    shaping: Shaping = option("centered_rank", "how fitness becomes weights")
+    top_directions: int | None = option(
+        None, "let only so many of the best directions, by the better of their members, move the centre (ARS)", low=1
+    )
+    sigma_adaptation: float | None = option(
+        None, "adapt sigma by the centre's rank at this rate: grow when many members beat it, shrink when few do", above=0
+    )
+    antithetic: bool = option(True, "sample members in mirrored pairs")
+    common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
+
+    def check_update(self) -> None:
+        """Refuse update options that exclude each other. Raises UsageError."""
+        if self.antithetic and self.population % 2:
+            raise UsageError(
+                f"population is {self.population}, and antithetic sampling needs an even number; "
+                f"use --population {self.population + 1} or --no-antithetic"
+            )
+        if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
+            raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        directions = self.population // 2 if self.antithetic else self.population
+        if self.top_directions is not None and self.top_directions > directions:
+            raise UsageError(f"top_directions is {self.top_directions}; a population of {self.population} has {directions}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrategyOptions(UpdateOptions):
+    """Strategy"""
+
+    episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
+    min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
+    center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
+    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
+    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopOptions:
+    """Stop"""
+
+    generations: int | None = option(
+        None, f"stop after so many generations (default when no stop is given: {DEFAULT_GENERATIONS})", low=1
+    )
+    steps: int | None = option(None, "stop after so many environment steps", low=1)
+    wall_time: float | None = option(None, "stop after so many seconds of training, summed over resumes", above=0)
+    goal: float | None = option(None, "stop when the centre's mean return reaches this, patience times in a row")
+    patience: int | None = option(None, "how many centre evaluations in a row must reach the goal", low=1)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the request says how long to train."""
+        return any(limit is not None for limit in (self.generations, self.steps, self.wall_time))
+
+    @property
+    def generation_limit(self) -> int | None:
+        """The limit of generations; the default one where nothing is limited."""
+        return self.generations if self.limited else DEFAULT_GENERATIONS
+
+    @property
+    def training_limit(self) -> int | None:
+        """The limit of training steps, which only the algorithms with gradients have."""
+        return None
+
+    def check_goal(self) -> None:
+        """Refuse half a goal. Raises UsageError."""
+        if (self.goal is None) != (self.patience is None):
+            given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
+            raise UsageError(
+                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """Engine"""
+
+    engine: Literal["local", "ray"] = option("local", "where members are evaluated: this machine, or a Ray cluster")
+    address: str | None = option(None, "engine ray: the cluster, as HOST:PORT or auto (default: a Ray of its own)")
+    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
+    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
+    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
+    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
+
+    def check_cluster(self, workers: int | None) -> None:
+        """Refuse what only a cluster has, and what no cluster can give. Raises UsageError."""
+        for name in CLUSTER_OPTIONS if self.engine == "local" else ():
+            if getattr(self, name) != getattr(ClusterOptions(), name):
+                raise UsageError(f"{name} is given, and the engine is local; add --engine ray")
+        if self.engine == "ray" and workers == 0:
+            raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
+        for name, amount in self.resources.items():
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
+                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
+
+
+CLUSTER_OPTIONS = tuple(f.name for f in fields(ClusterOptions) if f.name != "engine")  # for --engine ray only
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(ClusterOptions):
+    """Engine"""
+
+    workers: int | None = option(
+        None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
+    )
+    slots: int | None = option(
+        None, "environments that each worker steps side by side (default: 6 to 64, by what fits a cache)", low=1
+    )
+    step_timeout: float | None = option(
+        None, "seconds that one environment step may take before its worker is replaced", above=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """Logs"""
+
+    log: tuple[Backend, ...] = option((), "also log to these, as tensorboard,wandb,csv; journal.jsonl is always written")
+    wandb_project: str | None = option(None, "W&B: project (default: esker)")
+    wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
+    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")
+    wandb_entity: str | None = option(None, "W&B: user or team (default: yours)")
+    wandb_group: str | None = option(None, "W&B: group")
+    wandb_id: str | None = option(None, "W&B: id of the run (default: made once, and kept in the run folder)")
+    wandb_mode: Literal["online", "offline"] | None = option(None, "W&B: send, or keep in the run folder for `wandb sync`")
+
+    def check_logs(self) -> None:
+        """Refuse W&B options that nothing would read. Raises UsageError."""
+        given = [f.name for f in fields(LogOptions) if f.name.startswith("wandb_") and getattr(self, f.name)]
+        if given and "wandb" not in self.log:
+            flag = "--" + given[0].replace("_", "-")
+            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or take it away with {flag} none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ESConfig(
+    StrategyOptions,
+    PolicyOptions,
+    EnvironmentOptions,
+    AtariOptions,
+    StopOptions,
+    EngineOptions,
+    LogOptions,
+    RunOptions,
+):
+    """Everything that decides an `es` run."""
+
+    env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
+    algo: str = option("es", "algorithm")
+
+    def check(self) -> None:
+        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        self.check_update()
+        self.check_goal()
+        self.check_cluster(self.workers)
+        if self.noise != "low-rank" and self.rank != 1:
+            raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
+        if self.action_mode != "binned" and self.bins != 10:
+            raise UsageError("bins is for --action-mode binned")
+        self.check_logs()
+        self._check_network()
+        self._check_fitness()
+
+    def _check_network(self) -> None:
+        if self.initializer == "zero" and self.network != "linear":
+            raise UsageError(
+                f"initializer zero is for --network linear, and this is {self.network}; use --initializer xavier"
+            )
+        for name, networks in NETWORK_OPTIONS.items():
+            if self.network not in networks and getattr(self, name) != _default(name):
+                raise UsageError(f"{name} is for --network {' or '.join(networks)}, and this is {self.network}")
+        if self.vectorizer == "envpool" and self.fresh_environments:
+            raise UsageError("fresh_environments is for exact runs, which EnvPool's are not; use --vectorizer gymnasium")
+        given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
+        if given and not self.env.startswith("ALE/"):
+            raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
+
+    def _check_fitness(self) -> None:
+        if self.reward_scale != 1.0 and self.shaping != "raw":
+            raise UsageError(
+                f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
+            )
+
+
+# Options that only some networks have.
+NETWORK_OPTIONS = {
+    "hidden": ("mlp", "gru", "lstm"),
+    "activation": ("mlp", "gru", "lstm"),
+    "initializer": ("mlp", "linear", "gru", "lstm", "nature-cnn", "conv-lstm"),
+    "channels": ("conv-lstm",),
+    "lstm_size": ("conv-lstm",),
+    "reference_frames": ("nature-cnn", "conv-lstm"),
+}
+
+
+def _default(name: str) -> Any:
+    return next(f.default for f in fields(PolicyOptions) if f.name == name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
+    """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
+
+    algo: str = option("function", "algorithm")
+    population: int = option(50, "members per iteration", low=2)
+    sigma: float = option(0.1, "scale of the perturbations", above=0)
+    lr: float = option(0.001, "learning rate of the optimizer", above=0)
+    noise: Literal["table", "counter"] = option("table", "perturbations from a shared table, or drawn by counter")
+    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
+    evaluations_per_member: int = option(1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1)
+    center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1)
+    members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
+    workers: int = option(4, "workers that evaluate members; 0: inside this process", low=0)
+    executor: Literal["processes", "threads"] = option("processes", "what a worker is")
+    timeout: float | None = option(None, "seconds that one evaluation may take before its worker is replaced", above=0)
+    device: str | None = option(None, "where members are evaluated (default: where the model is)")
+    final: Literal["best", "last"] = option("best", "the parameters that the model ends with")
+    on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails stops the run, or ranks last")
+
+    def check(self) -> None:
+        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        self.check_update()
+        self.check_goal()
+        if self.shaping in ("sign", "centered_sign_rank"):
+            raise UsageError(f"shaping {self.shaping!r} counts the rewards of steps, and a function has none")
+        if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
+            raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
+
+
+ALGORITHMS: dict[str, type[Any]] = {"es": ESConfig}
+# What `esker resume` may change: where and how long a run goes on, never what it computes.
+RESUMABLE = frozenset(
+    {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
+    | {"checkpoint_every", "keep", "quiet", "inexact"}
+    | {"training_steps", "actors"}  # of the hybrids
+)
+
+EVOLUTION_RESUMABLE = frozenset(
+    {f.name for f in fields(StopOptions)}
+    | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}
+)
+
+
+def section_of(config: type[Any], name: str) -> str:
+    """The heading under which an option is listed."""
+    for base in config.__mro__[1:]:
+        if name in getattr(base, "__annotations__", {}):
+            return (base.__doc__ or "").strip()
+    return "What to train"
+
+
+import esker.config.hybrids  # noqa: E402, F401 - extends the groups above, and adds itself to ALGORITHMS

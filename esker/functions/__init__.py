@@ -1,0 +1,1 @@
+"""Any model, any reward: the parts of `esker.Evolution`."""

@@ -1,0 +1,171 @@
+"""From a model and a reward to the parts of an evolution: task, noise table, state, engine, folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from esker.algorithms.loop import Evaluates, catch_up
+from esker.config.build import to_toml
+from esker.config.options import EvolutionConfig
+from esker.engines.engine import InlineEngine
+from esker.engines.local import LocalEngine
+from esker.engines.threads import ThreadEngine
+from esker.errors import RunError, UsageError
+from esker.functions.batches import BatchEngine, Batches
+from esker.functions.parameters import Flat
+from esker.functions.pickling import check_sendable
+from esker.functions.reward import Function, call_of
+from esker.functions.state import FunctionEvolution
+from esker.functions.task import Functions, resolve_device
+from esker.noise.counter import CounterNoise
+from esker.noise.fingerprint import fingerprint
+from esker.noise.table import NoiseTable, TableNoise
+from esker.runs.folder import RunFolder
+from esker.system.torch_threads import one_torch_thread
+
+ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds")  # options that a batched reward has no use for
+
+
+def check_form(reward: Function | None, reward_batch: Function | None, options: Mapping[str, Any], tests: bool) -> None:
+    """Refuse options that the form of the reward has no use for. Raises UsageError."""
+    if (reward is None) == (reward_batch is None):
+        raise UsageError("expected one of reward and reward_batch: reward(model) -> number, or reward_batch(members)")
+    if "generations" in options:
+        raise UsageError("generations is not an option here; say how many to run(iterations)")
+    if reward_batch is None and options.get("members_per_batch") is not None:
+        raise UsageError("members_per_batch is for reward_batch; reward(model) is given one member at a time")
+    if reward_batch is not None:
+        for name in [*(name for name in ONE_BY_ONE if name in options), *(["test_kwargs"] if tests else [])]:
+            raise UsageError(f"{name} is for reward(model); reward_batch is called in this process, in batches")
+
+
+def function_task(config: EvolutionConfig, flat: Flat, reward: Function, test_kwargs: Mapping[str, Any]) -> Functions:
+    """The task of a reward that is given one member at a time."""
+    return Functions(
+        subject=flat.subject,
+        layout=flat.layout,
+        call=call_of(reward, test_kwargs),
+        seed=config.seed,
+        device=device_of(config, flat),
+        antithetic=config.antithetic,
+        evaluations=config.evaluations_per_member,
+        center_evaluations=config.center_evaluations,
+        common_seeds=config.common_seeds,
+    )
+
+
+def batch_task(config: EvolutionConfig, flat: Flat, reward_batch: Function) -> Batches:
+    """The task of a reward that is given many members at once."""
+    return Batches(
+        subject=flat.subject,
+        layout=flat.layout,
+        call=call_of(reward_batch, {}, "reward_batch"),
+        seed=config.seed,
+        device=device_of(config, flat),
+        antithetic=config.antithetic,
+        members_per_batch=config.members_per_batch,
+        failures_stop=config.on_error == "stop",
+    )
+
+
+def device_of(config: EvolutionConfig, flat: Flat) -> str:
+    """Where members are evaluated. A device that is not there raises UsageError."""
+    device = config.device or str(flat.tensors[0].device)
+    try:
+        resolve_device(device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UsageError(f"device {device!r} cannot be used here ({reason}); expected cpu, cuda, cuda:1, …") from None
+    return device
+
+
+def noise_table(config: EvolutionConfig, flat: Flat) -> NoiseTable | None:
+    """The shared table, where the configuration wants one. One that is too small raises UsageError."""
+    if config.noise != "table":
+        return None
+    if config.table_size < 2 * flat.dimension:
+        raise UsageError(
+            f"table_size is {config.table_size:,} and {flat.dimension:,} parameters move; the table must hold "
+            "at least twice as many normals: enlarge it, or use noise='counter'"
+        )
+    return NoiseTable.create(config.seed, config.table_size)
+
+
+def initial_state(
+    config: EvolutionConfig, flat: Flat, task: Functions | Batches, table: NoiseTable | None
+) -> FunctionEvolution:
+    """The state before the first iteration: the model's parameters as they are."""
+    start = flat.read()
+    if not np.isfinite(start).all():
+        raise UsageError("the model's parameters hold NaN or infinity; expected finite numbers")
+    noise = TableNoise(table, config.seed, len(start)) if table else CounterNoise(config.seed, len(start))
+    return FunctionEvolution(config, start, noise, task.describe if isinstance(task, Functions) else None)
+
+
+@contextlib.contextmanager
+def function_engine(config: EvolutionConfig, task: Functions | Batches, table: NoiseTable | None) -> Iterator[Evaluates]:
+    """Where evaluation happens, closed whatever happens; inside this process torch keeps to one thread, as workers do."""
+    engine: BatchEngine | InlineEngine | ThreadEngine | LocalEngine
+    if isinstance(task, Batches):
+        engine = BatchEngine(task, table)
+    elif config.workers == 0:
+        engine = InlineEngine(task, table)
+    elif config.executor == "threads":
+        engine = ThreadEngine([task.for_thread() for _ in range(config.workers)], table)
+    else:
+        engine = _processes(config, task, table)
+    try:
+        with one_torch_thread(isinstance(engine, InlineEngine | ThreadEngine)):
+            yield engine
+    finally:
+        engine.close()
+
+
+def _processes(config: EvolutionConfig, task: Functions, table: NoiseTable | None) -> LocalEngine:
+    try:
+        return LocalEngine(task, config.workers, table, config.timeout)
+    except Exception as error:  # whatever a user's object raises when it is pickled
+        check_sendable(task.subject, task.call.function)
+        raise RunError(f"worker processes could not be started: {error}") from error
+
+
+def about(flat: Flat, task: Functions | Batches) -> dict[str, Any]:
+    """What a run folder must remember of the model."""
+    from esker import __version__
+
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
+    return {
+        "parameters": flat.describe(),
+        "start": hashlib.sha256(flat.read().tobytes()).hexdigest(),
+        "batched": isinstance(task, Batches),
+        "fingerprint": fingerprint(None),
+        "versions": {"esker": __version__, **versions},
+    }
+
+
+def continue_in(folder: RunFolder, config: EvolutionConfig, state: FunctionEvolution, here: dict[str, Any]) -> list[str]:
+    """Bring a state to the last committed iteration. A model or machine that does not fit raises UsageError."""
+    then, name = folder.about(), str(folder.path)
+    if then.get("parameters") != here["parameters"]:
+        raise UsageError(f"the model's moving parameters are not those of the run in {name!r}")
+    if then.get("batched") != here["batched"]:
+        raise UsageError(f"the run in {name!r} was made with {'reward_batch' if then.get('batched') else 'reward'}")
+    if then.get("fingerprint") != here["fingerprint"] and not config.inexact:
+        raise UsageError("this machine computes other bits than the one the run began on; to go on, add inexact=True")
+    committed = sum(1 for _ in folder.facts())
+    if folder.newest(committed)[0] is None and then.get("start") != here["start"]:
+        raise RunError(f"no intact checkpoint is left in {name!r}; give the model with the values it began with")
+    folder.lock()
+    try:
+        said = catch_up(folder, state)
+        folder.config_file.write_text(to_toml(config))
+    finally:
+        folder.unlock()
+    return said

@@ -1,0 +1,113 @@
+"""Evolution of a user's model by a user's reward: the state that `esker.Evolution` moves, generation by generation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from esker.algorithms.center import Center
+from esker.config.options import EvolutionConfig
+from esker.engines.plan import Plan
+from esker.errors import RunError
+from esker.functions.batches import Batch
+from esker.noise.directions import Noise, Row
+from esker.runs.checkpoints import Snapshot
+from esker.runs.facts import Facts
+from esker.tasks.task import Job, Result
+
+NOTHING = np.zeros(0)
+
+
+class FunctionEvolution(Center):
+    """Strategy, counters and the best centre so far; evaluations are counted where episodes would be."""
+
+    config: EvolutionConfig
+
+    def __init__(
+        self, config: EvolutionConfig, center: Row, noise: Noise, describe: Callable[[int, int], str] | None
+    ) -> None:
+        super().__init__(config, center, noise)
+        self.describe = describe  # what to call an item in messages; None: generations are evaluated in batches
+        self.best: torch.Tensor | None = None
+
+    @property
+    def drawn(self) -> bool:
+        """The start is the model's own, which whoever resumes has to compare."""
+        return True
+
+    @property
+    def final(self) -> Row:
+        """The parameters to end with: the best centre evaluated so far, or the last."""
+        best = self.best if self.config.final == "best" else None
+        return (self.strategy.center if best is None else best).numpy()
+
+    def job(self) -> Job:
+        """What workers must know of this generation."""
+        return Job(self.generation, self.strategy.center.numpy(), self.strategy.sigma)
+
+    def plan(self) -> Plan | Batch:
+        """The evaluations that make this generation."""
+        config = self.config
+        if self.describe is None:
+            members = np.full((config.population, config.evaluations_per_member), math.nan)
+            return Batch(np.full(config.center_evaluations, math.nan), members)
+        return Plan(
+            config.population,
+            episodes=config.evaluations_per_member,
+            center=config.center_evaluations,
+            refuse=self._refuse if config.on_error == "stop" else None,
+        )
+
+    def _refuse(self, result: Result) -> None:
+        assert self.describe is not None
+        where = self.describe(self.generation, result.item)
+        raise RunError(f"{where}: {result.error}\n{result.trace}".rstrip())
+
+    def facts(self, plan: Plan | Batch, seconds: float) -> Facts:
+        """What leaves a complete generation."""
+        batch = plan if isinstance(plan, Batch) else _as_batch(plan)
+        fitness = batch.fitness.mean(axis=1)
+        if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
+            first = None if isinstance(plan, Batch) else plan.of_members()[0].error
+            raise RunError(f"iteration {self.generation}: every member failed" + (f", the first: {first}" if first else ""))
+        return Facts(
+            generation=np.array([self.generation]),
+            fitness=np.where(np.isnan(fitness), -np.inf, fitness),
+            returns=fitness,
+            lengths=np.ones(batch.fitness.shape, dtype=np.int32),
+            center_returns=batch.center,
+            center_lengths=np.ones(len(batch.center), dtype=np.int32),
+            statistics_count=np.array([0]),
+            statistics_total=NOTHING,
+            statistics_squares=NOTHING,
+            discarded_steps=np.array([0 if isinstance(plan, Batch) else plan.dropped_steps]),
+            seconds=np.array([seconds]),
+        )
+
+    def advance(self, facts: Facts) -> dict[str, Any]:
+        """Move everything by one generation; answers its row of the journal."""
+        if self.improves(facts):
+            self.best = self.strategy.center.clone()
+        return super().advance(facts)
+
+    def snapshot(self) -> Snapshot:
+        """Everything that is state, ready to run the next generation."""
+        snapshot = super().snapshot()
+        best = {} if self.best is None else {"best_center": self.best.numpy()}
+        return Snapshot(self.generation, snapshot.arrays | best, snapshot.values)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        super().restore(snapshot)
+        best = snapshot.arrays.get("best_center")
+        self.best = None if best is None else torch.from_numpy(np.array(best))
+
+
+def _as_batch(plan: Plan) -> Batch:
+    """A plan's results in member order."""
+    totals = np.array([plan.results[item].total for item in range(len(plan.results))])
+    return Batch(totals[: plan.center], totals[plan.center :].reshape(plan.members, plan.episodes))

@@ -1,0 +1,1 @@
+"""Perturbations by address: tables, counters, low-rank factors; populations, shaping, fingerprint."""

@@ -1,0 +1,44 @@
+"""Perturbations by address: "perturb" and "weighted sum", nothing else.
+
+A direction ε is named by `(seed, generation, direction number)`. Nobody stores or ships it, and no N×d matrix is ever
+formed: perturbing needs one row, the weighted sum one accumulator.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = NDArray[np.float32]
+NoiseKind = Literal["table", "counter", "low-rank"]
+
+
+class Noise(Protocol):
+    """Gaussian directions of dimension d, addressed by generation and number."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def direction(self, generation: int, number: int) -> Row:
+        """ε as a read-only row."""
+        ...
+
+    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+        """Σ weights[k]·εₖ over directions 0, 1, …, in O(d) memory."""
+        ...
+
+
+def perturb(noise: Noise, center: Row, scale: float, generation: int, number: int, out: Row) -> None:
+    """out ← center + scale·ε."""
+    np.multiply(noise.direction(generation, number), np.float32(scale), out=out)
+    out += center
+
+
+def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Row:
+    """Several directions as new rows, (n, d), with the bits of `direction`."""
+    at_once = getattr(noise, "directions", None)
+    if at_once is not None:
+        return at_once(generation, numbers)
+    return np.stack([noise.direction(generation, int(number)) for number in numbers])

@@ -1,0 +1,212 @@
+"""What training left: a run or a checkpoint to look at, to load and to evaluate."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from esker.algorithms import hybrids
+from esker.algorithms.loop import Outcome, Row, rewind
+from esker.config.options import ALGORITHMS, ESConfig
+from esker.engines.plan import Plan
+from esker.errors import RunError, UsageError
+from esker.noise.address import Purpose
+from esker.policies import spaces
+from esker.policies.normalizer import Statistics
+from esker.policies.policy import Policy
+from esker.runs import checkpoints
+from esker.runs.assembly import (
+    build_state,
+    build_task,
+    environment_options,
+    open_engine,
+)
+from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
+from esker.runs.folder import RunFolder, is_checkpoint
+from esker.tasks.task import Job
+from esker.worlds.environments import Env, Environment, resolve, with_factory
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of some episodes of one policy."""
+
+    returns: list[float]
+    lengths: list[int]
+    checkpoint: int
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers that `esker eval --json` prints."""
+        return {
+            "episodes": len(self.returns),
+            "mean": statistics.fmean(self.returns),
+            "std": statistics.pstdev(self.returns),
+            "min": min(self.returns),
+            "max": max(self.returns),
+            "median": statistics.median(self.returns),
+            "length_mean": statistics.fmean(self.lengths),
+            "checkpoint": self.checkpoint,
+        }
+
+
+class Run:
+    """A run folder, to look at and to use."""
+
+    def __init__(self, path: str | Path, outcome: Outcome | None = None) -> None:
+        self.folder = RunFolder.open(Path(path))
+        self.outcome = outcome
+
+    @property
+    def path(self) -> Path:
+        """Where the run is."""
+        return self.folder.path
+
+    @property
+    def config(self) -> Any:
+        """The resolved configuration."""
+        return self.folder.config(ALGORITHMS)
+
+    @property
+    def history(self) -> list[Row]:
+        """The journal, a row per generation."""
+        return self.folder.rows()
+
+    @property
+    def best_return(self) -> float | None:
+        """The best centre return so far, a mean of the centre's episodes."""
+        returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
+        return max(returns, default=None)
+
+    @property
+    def status(self) -> str:
+        """running, finished, interrupted, failed or crashed; with the reason where there is one."""
+        return self.folder.status()
+
+    def policy(self, checkpoint: str | int = "best") -> Policy:
+        """The policy of a checkpoint: "best", "latest" or a generation."""
+        return load(self.path, checkpoint)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
+
+    config: Any
+    about: dict[str, Any]
+    snapshot: Snapshot
+    notices: list[str]
+
+
+def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
+    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError."""
+    path = Path(path)
+    if not is_checkpoint(path):
+        folder = RunFolder.open(path)
+        return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
+    try:
+        snapshot = checkpoints.read(path)
+    except DamagedCheckpoint as error:
+        raise UsageError(f"checkpoint {error}; the run it came from can recompute it from its facts") from error
+    if str(checkpoint) not in ("best", "latest", str(snapshot.generation)):
+        raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
+    home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
+    if not home.config_file.is_file():
+        raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+    return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
+
+
+def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
+    """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
+    if not isinstance(folder.config(ALGORITHMS), ESConfig):
+        return hybrids.find_snapshot(folder, checkpoint)
+    committed = sum(1 for _ in folder.facts())
+    if not committed and not checkpoints.generations(folder.checkpoints):
+        raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
+    if checkpoint in ("best", "latest"):
+        generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
+        generation = committed if generation is None else generation
+    elif str(checkpoint).isdigit():
+        generation = int(checkpoint)
+    else:
+        raise UsageError(f"checkpoint is {checkpoint!r}; expected best, latest or a generation")
+    if generation > committed:
+        kept = ", ".join(str(g) for g in checkpoints.generations(folder.checkpoints))
+        raise UsageError(f"generation {generation} does not exist; this run has 0 to {committed} (snapshots: {kept})")
+    snapshot, damaged = folder.newest(generation)
+    if snapshot is not None and snapshot.generation == generation:
+        return snapshot, damaged
+    config = folder.config(ALGORITHMS)
+    task = build_task(config, Environment(config.env), folder.about())
+    state, table = build_state(config, task)
+    rewind(folder, state, generation)
+    if table is not None:
+        table.close()
+    return state.snapshot(), [*damaged, f"generation {generation} was recomputed from the facts"]
+
+
+def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
+    """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
+    return policy_of(open_trained(run_dir, checkpoint))
+
+
+def policy_of(trained: Trained) -> Policy:
+    """The policy that acts with a snapshot."""
+    config, about, snapshot = trained.config, trained.about, trained.snapshot
+    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
+    normalizer = _normalizer(snapshot) if task.normalize else None
+    space = spaces.from_json(about["observation_space"])
+    return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
+
+
+def evaluate(
+    run_dir: str | Path,
+    *,
+    episodes: int = 100,
+    checkpoint: str | int = "best",
+    seed: int = 0,
+    workers: int | None = None,
+    env: Callable[..., Env] | None = None,
+) -> tuple[Evaluation, list[str]]:
+    """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
+    if episodes < 1:
+        raise UsageError(f"episodes is {episodes}; expected at least 1")
+    trained = open_trained(run_dir, checkpoint)
+    config, snapshot = trained.config, trained.snapshot
+    environment = environment_of(config, env)
+    task = replace(
+        build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
+        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
+        seed=seed,
+        center_episodes=episodes,
+        center_purpose=Purpose.EVALUATION,
+    )
+    normalizer = _normalizer(snapshot) if task.normalize else None
+
+    def refuse(result: Any) -> None:
+        raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())
+
+    plan = Plan(0, center=episodes, refuse=refuse)
+    with open_engine(task, workers) as engine:
+        engine.evaluate(Job(0, snapshot.arrays["center"], 0.0, normalizer), plan)
+    results = plan.of_center()
+    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
+
+
+def _normalizer(snapshot: Snapshot) -> Any:
+    arrays = snapshot.arrays
+    return Statistics(
+        snapshot.values["statistics_count"], arrays["statistics.total"], arrays["statistics.squares"]
+    ).normalizer()
+
+
+def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> Environment:
+    """The environment of a resolved configuration."""
+    options = environment_options(config)
+    if factory is not None:
+        return with_factory(factory, **options)
+    if config.env.startswith("__main__:") or "<" in config.env:
+        raise UsageError(f"the environment {config.env!r} was a callable; pass it again as esker.resume(run_dir, env=…)")
+    return resolve(config.env, **options)[0]

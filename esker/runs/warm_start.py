@@ -1,0 +1,102 @@
+"""Warm starts: initial parameters from another run, one of its checkpoints, or a torch state dict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from esker.algorithms.es import EvolutionStrategy
+from esker.config.options import ALGORITHMS
+from esker.errors import UsageError
+from esker.noise.directions import Row
+from esker.policies.network import Network, Shapes
+from esker.policies.normalizer import Statistics
+from esker.runs import checkpoints
+from esker.runs.assembly import build_task
+from esker.runs.checkpoints import DamagedCheckpoint
+from esker.runs.folder import RunFolder
+from esker.worlds.environments import Environment
+
+
+def warm_start(state: EvolutionStrategy, source: str) -> str:
+    """Let a state begin from `source`; answers a notice. What is missing or does not fit raises UsageError."""
+    path = Path(source)
+    if path.is_dir():
+        return _from_run(state, path)
+    if path.is_file():
+        state.begin_from(_from_state_dict(state.task.network, path))
+        return f"initial parameters are those of the state dict {source}"
+    raise UsageError(f"init_from is {source!r}, which does not exist; expected a run folder, a checkpoint or a state dict")
+
+
+def _from_run(state: EvolutionStrategy, path: Path) -> str:
+    """Parameters, and the observation statistics without which they mean nothing."""
+    chosen = path
+    if not (path / "state.safetensors").is_file():  # not a checkpoint: then a run, whose best one is meant
+        folder = RunFolder.open(path)
+        generation = checkpoints.pointed(folder.best_file)
+        if generation is None:
+            raise UsageError(f"init_from is {str(path)!r}, a run without a best checkpoint yet")
+        chosen = folder.checkpoints / checkpoints.folder_name(generation)
+    try:
+        snapshot = checkpoints.read(chosen)
+    except DamagedCheckpoint as error:
+        raise UsageError(f"init_from: checkpoint {error}; name another one, as {chosen.parent}/000010") from error
+    folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
+    config, network = folder.config(ALGORITHMS), state.task.network
+    task = build_task(config, Environment(config.env), folder.about())
+    _check_shapes(str(path), task.network.shapes, network.shapes)
+    statistics = None
+    if task.normalize and state.task.normalize:
+        arrays = snapshot.arrays
+        statistics = Statistics(
+            snapshot.values["statistics_count"], arrays["statistics.total"], arrays["statistics.squares"]
+        )
+    state.begin_from(snapshot.arrays["center"], statistics, snapshot.arrays.get("reference"))
+    with_statistics = " and its observation statistics" if statistics is not None else ""
+    return f"initial parameters{with_statistics} are those of {chosen}"
+
+
+def _from_state_dict(network: Network, path: Path) -> Row:
+    """The flat parameters in a torch state dict: by name where all names agree, else in order."""
+    tensors = _read_tensors(path)
+    shapes = network.shapes
+    if set(shapes) <= set(tensors):
+        tensors = {name: tensors[name] for name in shapes}
+    _check_shapes(str(path), {name: tuple(tensor.shape) for name, tensor in tensors.items()}, shapes)
+    return np.concatenate([tensor.float().cpu().numpy().ravel() for tensor in tensors.values()])
+
+
+def _read_tensors(path: Path) -> dict[str, Any]:
+    """The tensors of a file, read without executing anything in it."""
+    import safetensors.torch
+    import torch
+
+    try:
+        if path.suffix == ".safetensors":
+            return dict(safetensors.torch.load_file(path))
+        values = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever the damage provokes
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UsageError(f"init_from {str(path)!r} is not a state dict: {text}") from error
+    if isinstance(values, dict) and isinstance(values.get("state_dict"), dict):
+        values = values["state_dict"]
+    if not isinstance(values, dict) or not values or not all(isinstance(v, torch.Tensor) for v in values.values()):
+        raise UsageError(f"init_from {str(path)!r} holds no state dict; save one with torch.save(module.state_dict(), path)")
+    return dict(values)
+
+
+def _check_shapes(source: str, given: Shapes, expected: Shapes) -> None:
+    if list(given.values()) != list(expected.values()):
+        raise UsageError(
+            f"init_from {source!r} does not fit: it has parameters {describe_shapes(given)}, "
+            f"this network has {describe_shapes(expected)}"
+        )
+
+
+def describe_shapes(shapes: Shapes) -> str:
+    """Shapes in a few characters, as 64×4 64 2×64 2 (450 numbers)."""
+    total = sum(int(np.prod(shape)) for shape in shapes.values())
+    return " ".join("×".join(map(str, shape)) or "1" for shape in shapes.values()) + f" ({total:,} numbers)"

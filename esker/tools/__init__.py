@@ -1,0 +1,1 @@
+"""What one does with a run: render, export, card; and with a machine: check, doctor, bench."""

@@ -1,0 +1,61 @@
+"""Benchmarks: what this machine does, as ratios to something measured in the same run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from esker.errors import UsageError, nearest
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One ratio, what it should be, and how it was made."""
+
+    name: str
+    value: float
+    unit: str
+    wanted: str
+    detail: dict[str, Any]
+
+
+def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
+    """The benchmarks by name; each takes `quick`."""
+    from esker.tools.bench import memory, networks, rollout, update, vectorizers
+
+    rollouts = {f"rollout/{case.env}": case.measure for case in rollout.CASES}
+    worlds = {
+        "forward": networks.forward,
+        "normalizing": networks.normalizing,
+        "recurrence": networks.recurrence,
+        "envpool": vectorizers.measure,
+    }
+    measurable = {"memory": memory.measure} if memory.MEASURABLE else {}
+    return {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure, **measurable}
+
+
+def run_benchmarks(*, only: str | None, quick: bool, as_json: bool, console: Console) -> int:
+    """Run all benchmarks, or those whose name begins with `only`, and print them. An unknown name raises UsageError."""
+    known = benchmarks()
+    chosen = [name for name in known if only is None or name.startswith(only)]
+    if not chosen:
+        raise UsageError(f"unknown benchmark {only!r}{nearest(str(only), known)}; expected one of {', '.join(known)}")
+    found: list[Measurement] = []
+    for name in chosen:
+        if not as_json:
+            console.print(f"measuring {name} …", style="dim")
+        found += known[name](quick)
+    if as_json:
+        print(json.dumps([asdict(measurement) for measurement in found], indent=1))
+        return 0
+    table = Table("benchmark", "value", "wanted", "detail")
+    for m in found:
+        detail = ", ".join(f"{name} {value}" for name, value in m.detail.items())
+        table.add_row(m.name, f"{m.value:.3g} {m.unit}".strip(), m.wanted, detail)
+    console.print(table)
+    return 0

@@ -1,0 +1,109 @@
+"""`esker check`: is an environment understood, exact on reset, and how fast."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from esker import presets
+from esker.config.build import read_values
+from esker.errors import UsageError
+from esker.policies.heads import head_for
+from esker.policies.observations import is_image
+from esker.worlds.atari import Atari
+from esker.worlds.environments import Env, reset_is_exact, resolve, silence
+
+
+@dataclass(frozen=True)
+class EnvironmentReport:
+    """What was found."""
+
+    environment: str
+    notices: list[str]
+    observation_space: str
+    action_space: str
+    observation_size: int
+    image: bool
+    network_outputs: int
+    exact_on_used_instance: bool
+    exact_on_fresh_instance: bool
+    steps_per_second: float
+    max_episode_steps: int | None
+    preset: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """For people."""
+        if self.exact_on_used_instance:
+            exact = "yes: an episode repeats from reset(seed) on a used instance"
+        elif self.exact_on_fresh_instance:
+            exact = "only on a fresh instance: add --fresh-environments for bit-identical runs"
+        else:
+            exact = "no: an episode does not repeat from its seed, so runs cannot be bit-identical"
+        seen = "an image, for --network nature-cnn or conv-lstm" if self.image else f"{self.observation_size} numbers"
+        return [
+            ("environment", "; ".join([self.environment, *self.notices])),
+            ("observations", f"{self.observation_space} → {seen}"),
+            ("actions", f"{self.action_space} → {self.network_outputs} network outputs"),
+            ("reset is exact", exact),
+            ("speed", f"{self.steps_per_second:,.0f} steps/s in one process, random actions"),
+            ("episode limit", f"{self.max_episode_steps:,} steps" if self.max_episode_steps else "none"),
+            ("preset", self.preset or "none: the defaults are used"),
+        ]
+
+
+def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] = ()) -> EnvironmentReport:
+    """Look at an environment closely. What cannot be trained on raises UsageError."""
+    environment, notices = resolve(name, kwargs=read_values(kwargs), wrappers=wrappers, atari=Atari())
+    env = environment.make()
+    head = head_for(env.action_space)
+    unflattened = getattr(env, "env", env) if type(env).__name__ == "FlattenObservation" else env
+    try:
+        used = reset_is_exact(env)
+        with silence():
+            fresh = used or reset_is_exact(environment.make(), environment.make())
+        speed = _speed(env)
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else ""
+        raise UsageError(f"environment {name!r} fails when it is stepped: {type(error).__name__}: {text}") from error
+    preset = presets.for_environment(environment.name, "es")
+    assert env.observation_space.shape is not None
+    return EnvironmentReport(
+        environment=environment.name,
+        notices=notices,
+        observation_space=_brief(unflattened.observation_space),
+        action_space=_brief(env.action_space),
+        observation_size=int(np.prod(env.observation_space.shape)),
+        image=is_image(env.observation_space),
+        network_outputs=head.outputs,
+        exact_on_used_instance=used,
+        exact_on_fresh_instance=fresh,
+        steps_per_second=speed,
+        max_episode_steps=env.spec.max_episode_steps if env.spec else None,
+        preset=preset.name if preset else None,
+    )
+
+
+def _brief(space: Any) -> str:
+    """A space in a few words; Gymnasium prints every bound of a Box."""
+    text = str(space)
+    return text if len(text) < 80 else f"{type(space).__name__}{getattr(space, 'shape', '')} of {space.dtype}"
+
+
+def _speed(env: Env, seconds: float = 1.0) -> float:
+    env.reset(seed=0)
+    actions = [env.action_space.sample() for _ in range(1000)]
+    steps, started = 0, time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        for action in actions[:100]:
+            _, _, terminated, truncated, _ = env.step(action)
+            steps += 1
+            if terminated or truncated:
+                env.reset()
+    return steps / (time.perf_counter() - started)

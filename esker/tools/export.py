@@ -1,0 +1,148 @@
+"""Exporting a policy, and proving that what was written acts as the policy does."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from esker.errors import RunError, UsageError, nearest
+from esker.policies.observations import is_image
+from esker.policies.policy import Policy
+from esker.runs.folder import is_checkpoint
+from esker.runs.loading import Trained, open_trained, policy_of
+from esker.tools.torch_policies import files
+from esker.tools.torch_policies.networks import network_twin
+
+OBSERVATIONS = 1000
+EPISODE = 100  # a network with memory starts afresh after so many
+TOLERANCE = 1e-5  # of continuous actions, relative to their size; discrete ones must be equal
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One file, and the largest difference of its actions from the policy's."""
+
+    form: str
+    path: Path
+    difference: float
+
+
+def export(
+    path: Path, checkpoint: str, forms: Sequence[str], output: Path | None = None
+) -> tuple[list[Exported], list[str]]:
+    """Write a checkpoint's policy in some forms, each read back and compared. Actions that differ raise RunError."""
+    if not forms:
+        raise UsageError(f"format names no file; expected some of {', '.join(files.FILES)}")
+    for form in forms:
+        if form not in files.FILES:
+            raise UsageError(f"unknown format {form!r}{nearest(form, files.FILES)}; expected {', '.join(files.FILES)}")
+        files.require(form)
+    trained = open_trained(path, checkpoint)
+    policy = policy_of(trained)
+    folder = output or (Path("export") if is_checkpoint(path) else path / "export")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"output is {str(folder)!r}, a file; expected a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    observations = sample_observations(policy)
+    expected = own_actions(policy, observations)
+    done = []
+    for form in forms:
+        target = folder / files.FILES[form]
+        files.write(form, policy, target)
+        found = actions_of(files.read(form, policy, target), policy, observations)
+        done.append(Exported(form, target, compare(form, expected, found)))
+    (folder / "policy.json").write_text(json.dumps(describe(trained, policy, done), indent=1) + "\n")
+    return done, trained.notices
+
+
+def sample_observations(policy: Policy, count: int = OBSERVATIONS) -> np.ndarray:
+    """Observations such as the policy has seen: around its statistics, else drawn from the space."""
+    rng = np.random.default_rng(0)
+    space = policy.observation_space
+    if is_image(space):
+        return rng.integers(0, 256, (count, *policy.network.input_shape), dtype=np.uint8)
+    if policy.normalizer is not None:
+        drawn = (
+            policy.normalizer.mean
+            + 1.5 * rng.standard_normal((count, policy.network.inputs)) / policy.normalizer.inverse_std
+        )
+        return drawn.astype(np.float32)
+    space.seed(0)
+    return np.array([gym.spaces.utils.flatten(space, space.sample()) for _ in range(count)], dtype=np.float32)
+
+
+def own_actions(policy: Policy, observations: np.ndarray) -> np.ndarray:
+    """What the policy itself does, an observation at a time."""
+    space = policy.observation_space
+    if not is_image(space):
+        policy.observation_space = gym.spaces.Box(-np.inf, np.inf, observations.shape[1:])  # they are flat already
+    actions: list[Any] = []
+    for number, observation in enumerate(observations):
+        if number % EPISODE == 0:
+            policy.reset()
+        actions.append(policy.act(observation))
+    policy.observation_space = space
+    return np.array(actions)
+
+
+def actions_of(step: files.Step, policy: Policy, observations: np.ndarray) -> np.ndarray:
+    """What an exported policy does: all at once where it can, else step by step with its state."""
+    twin = network_twin(policy.network, policy.parameters)
+    if twin.batched:
+        return step(observations)[0]
+    beginning = [part.numpy() for part in twin.initial_state()]
+    actions, state = [], beginning
+    for number, observation in enumerate(observations):
+        state = beginning if number % EPISODE == 0 else state
+        action, *state = step(observation[None], *state)
+        actions.append(action[0])
+    return np.array(actions)
+
+
+def compare(form: str, expected: np.ndarray, found: np.ndarray) -> float:
+    """The largest difference between actions; too large a one raises RunError."""
+    if expected.shape != found.shape:
+        raise RunError(f"{form}: actions have shape {found.shape[1:]}; the policy's have {expected.shape[1:]}")
+    difference = np.abs(expected.astype(np.float64) - found.astype(np.float64))
+    allowed = TOLERANCE * np.maximum(1.0, np.abs(expected)) if expected.dtype.kind == "f" else np.zeros_like(difference)
+    wrong = int((difference > allowed).reshape(len(expected), -1).any(axis=1).sum())
+    if wrong:
+        raise RunError(
+            f"{form}: {wrong} of {len(expected)} actions differ from the policy's, by up to {difference.max():.3g}"
+        )
+    return float(difference.max())
+
+
+def describe(trained: Trained, policy: Policy, done: Sequence[Exported]) -> dict[str, Any]:
+    """What someone without esker must know to use the files."""
+    twin = network_twin(policy.network, policy.parameters)
+    image = is_image(policy.observation_space)
+    return {
+        "env": trained.config.env,
+        "checkpoint": trained.snapshot.generation,
+        "observation": {
+            "shape": ["batch" if twin.batched else 1, *policy.network.input_shape],
+            "dtype": "uint8" if image else "float32",
+            "space": _finite(trained.about["observation_space"]),
+        },
+        "action": {"space": _finite(trained.about["action_space"])},
+        "state": [list(part.shape) for part in twin.initial_state()],
+        "files": {one.path.name: {"format": one.form, "largest_difference": one.difference} for one in done},
+        "verified_on": OBSERVATIONS,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Plain JSON has no infinities: a bound that does not bind is null."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and math.isinf(value) else value

@@ -1,0 +1,131 @@
+"""The forms in which a twin leaves: how each is written, and how it is read back and run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from esker.errors import UsageError
+from esker.policies.policy import Policy
+from esker.tools.torch_policies.networks import tensors
+from esker.tools.torch_policies.twin import Twin
+
+Step = Callable[..., list[np.ndarray]]  # observation and state as arrays -> action and next state
+FILES = {
+    "state-dict": "policy_state_dict.pt",
+    "torchscript": "policy_torchscript.pt",
+    "torch-export": "policy.pt2",
+    "onnx": "policy.onnx",
+}
+
+
+def write(form: str, policy: Policy, path: Path) -> None:
+    """Write a policy in one form."""
+    twin = Twin(policy)
+    example = _example(policy, twin)
+    with _quiet():
+        if form == "state-dict":
+            torch.save(state_dict(policy), path)
+        elif form == "torchscript":
+            torch.jit.trace(twin, example, check_trace=False).save(str(path))  # type: ignore[no-untyped-call]
+        elif form == "torch-export":
+            torch.export.save(torch.export.export(twin, example, dynamic_shapes=_dynamic(twin)), path)
+        else:
+            _write_onnx(twin, example, path)
+
+
+def read(form: str, policy: Policy, path: Path) -> Step:
+    """Read back what was written, and make it act. Of the policy it takes only what a state dict cannot hold."""
+    if form == "onnx":
+        return _onnx_step(path)
+    with _quiet():
+        if form == "state-dict":
+            loaded = torch.load(path, weights_only=True)
+            flat = torch.cat([loaded[name].reshape(-1) for name in policy.network.shapes]).numpy()
+            module: Any = Twin(policy, flat)
+        elif form == "torchscript":
+            module = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
+        else:
+            module = torch.export.load(path).module()
+
+    def step(*inputs: np.ndarray) -> list[np.ndarray]:
+        with torch.no_grad():
+            answer = module(*(torch.from_numpy(part) for part in inputs))
+        return [part.numpy() for part in (answer if isinstance(answer, tuple) else (answer,))]
+
+    return step
+
+
+def state_dict(policy: Policy) -> dict[str, torch.Tensor]:
+    """The network's parameters under their own names, and the normaliser's numbers beside them."""
+    named = tensors(policy.network, policy.parameters)
+    if policy.normalizer is not None:
+        named["normalizer.mean"] = torch.from_numpy(policy.normalizer.mean.copy())
+        named["normalizer.inverse_std"] = torch.from_numpy(policy.normalizer.inverse_std.copy())
+    return named
+
+
+def require(form: str) -> None:
+    """Say what to install for a form before any work is done. Raises UsageError."""
+    if form == "onnx":
+        try:
+            import onnx  # noqa: F401
+            import onnxruntime  # type: ignore[import-untyped]  # noqa: F401
+            import onnxscript  # noqa: F401
+        except ImportError as error:
+            raise UsageError(f"format onnx needs {error.name}; pip install 'esker[export]', or leave it out") from error
+
+
+def _example(policy: Policy, twin: Twin) -> tuple[torch.Tensor, ...]:
+    images = len(policy.network.input_shape) > 1
+    shape = (2 if twin.network.batched else 1, *policy.network.input_shape)
+    return torch.zeros(shape, dtype=torch.uint8 if images else torch.float32), *twin.network.initial_state()
+
+
+def _dynamic(twin: Twin) -> Any:
+    """Any number of observations at once, where the network can take them."""
+    return ({0: torch.export.Dim("batch")},) if twin.network.batched else None
+
+
+def _write_onnx(twin: Twin, example: tuple[torch.Tensor, ...], path: Path) -> None:
+    memory = [f"state_{number}" for number in range(len(example) - 1)]
+    torch.onnx.export(
+        twin,
+        example,
+        str(path),
+        input_names=["observation", *memory],
+        output_names=["action", *(f"next_{name}" for name in memory)],
+        dynamic_shapes=_dynamic(twin),
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
+
+
+def _onnx_step(path: Path) -> Step:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [given.name for given in session.get_inputs()]
+    return lambda *inputs: list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporters speak at length about packages that nobody asked for."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

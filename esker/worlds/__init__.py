@@ -1,0 +1,1 @@
+"""Environments: Gymnasium's, Atari's, EnvPool's."""
