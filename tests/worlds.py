@@ -174,3 +174,28 @@ class Album(gym.Env):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         return self.observation_space.sample(), 0.0, True, False, {}
+
+
+class Screen(gym.Env):
+    """A bright dot on a small dark picture; moving it to the middle column pays, and the picture shows where it is."""
+
+    def __init__(self, size: int = 8, length: int = 6) -> None:
+        self.observation_space = gym.spaces.Box(0, 255, (size, size), np.uint8)
+        self.action_space = gym.spaces.Discrete(3)
+        self.size, self.length = size, length
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.row, self.column = (int(place) for place in self.np_random.integers(0, self.size, 2))
+        self.at = 0
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.at += 1
+        self.column = min(max(self.column + int(action) - 1, 0), self.size - 1)
+        return self._observe(), -abs(self.column - self.size / 2 + 0.25), False, self.at >= self.length, {}
+
+    def _observe(self) -> np.ndarray:
+        picture = np.full((self.size, self.size), 10 * self.at, dtype=np.uint8)
+        picture[self.row, self.column] = 255
+        return picture

@@ -1,0 +1,136 @@
+"""Run folders and results of an earlier version: its folders load, evaluate and resume, and equal seeds give its bits.
+
+Bits depend on the processor and on the versions of NumPy and torch. Where those differ from the ones in `golden.json`,
+old folders must still load, evaluate and resume, and a resumed run must still equal an uninterrupted one.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import old_runs
+import pytest
+from old_runs import CASES, DATA, END, KEPT, STOP
+
+import esker
+
+GOLDEN = json.loads((DATA / "golden.json").read_text())
+RUNS = GOLDEN["runs"]
+SAME = old_runs.machine() == GOLDEN["machine"]
+POLICIES = [name for name in KEPT if name != "evolution"]
+WITH_FACTS = [name for name in POLICIES if (DATA / "runs" / name / "facts").exists()]
+same_machine = pytest.mark.skipif(not SAME, reason="this machine computes other bits than the one of golden.json")
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A copy of an old run folder."""
+    return lambda name: shutil.copytree(DATA / "runs" / name, tmp_path / name)
+
+
+@cache
+def uninterrupted(name, holder):
+    """What a run from nothing to its end gives."""
+    return old_runs.result(old_runs.start(name, holder / name))
+
+
+@pytest.fixture(scope="module")
+def holder(tmp_path_factory):
+    return tmp_path_factory.mktemp("uninterrupted")
+
+
+def command(*arguments):
+    """Run the command line with the package that the tests import."""
+    paths = os.pathsep.join([str(Path(esker.__file__).parents[1]), str(old_runs.HERE)])
+    done = subprocess.run(
+        [sys.executable, "-m", "esker", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=old_runs.HERE,
+        env=os.environ | {"PYTHONPATH": paths},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_there_is_an_old_folder_of_every_algorithm():
+    kept = {options.get("algo", "es") for options in KEPT.values()}
+    assert kept == {"es", "td3", "cem-rl", "p-cem-rl", "acem-rl", "one-plus-one", "aes-rl", "function"}
+    assert {path.name for path in (DATA / "runs").iterdir()} == set(KEPT)
+
+
+@same_machine
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_from_nothing_ends_with_the_recorded_bits(name, holder):
+    assert uninterrupted(name, holder) == RUNS[name]["end"]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_stopped_run_has_the_files_of_an_old_one_and_resumes_to_the_same_bits(name, tmp_path, holder):
+    run, before = old_runs.start(name, tmp_path / "run", STOP), DATA / "runs" / name
+    if SAME:  # elsewhere another generation may be the best
+        files = {path.relative_to(before) for path in before.rglob("*") if path.is_file()}
+        assert files <= {path.relative_to(run) for path in run.rglob("*") if path.is_file()}
+    then, now = old_runs.tensors(before), old_runs.tensors(run)
+    assert {(n, a.dtype, a.shape) for n, a in then.items()} <= {(n, a.dtype, a.shape) for n, a in now.items()}
+    if SAME:
+        assert {n: a.tobytes() for n, a in then.items()} == {n: now[n].tobytes() for n in then}
+    assert set(old_runs.rows(before)[0]) <= set(old_runs.rows(run)[0])
+    assert old_runs.result(old_runs.resume(name, run)) == uninterrupted(name, holder)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_an_old_run_loads_and_evaluates(name, old):
+    run = old(name)
+    assert old_runs.digest(esker.load(run, "latest").parameters) == RUNS[name]["stopped"]["center"]
+    assert old_runs.digest(esker.load(run, "best").parameters) == RUNS[name]["best"]
+    evaluation, notices = esker.evaluate(run, episodes=2, checkpoint="latest", workers=0)
+    assert (len(evaluation.returns), evaluation.checkpoint, notices) == (2, STOP, [])
+    assert np.isfinite(evaluation.returns).all()
+    if SAME:
+        assert evaluation.returns == RUNS[name]["returns"]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_old_run_resumes_to_the_recorded_bits(name, old):
+    run = old(name)
+    journal = old_runs.rows(run)
+    old_runs.resume(name, run, inexact=not SAME)
+    assert old_runs.rows(run)[:STOP] == journal
+    assert [row["generation"] for row in old_runs.rows(run)] == list(range(END))
+    if SAME:
+        assert old_runs.result(run) == RUNS[name]["end"]
+
+
+@same_machine
+@pytest.mark.parametrize("name", WITH_FACTS)
+def test_an_old_run_without_its_last_snapshot_is_recomputed_from_its_facts(name, old):
+    run = old(name)
+    shutil.rmtree(run / "checkpoints" / f"{STOP:06}")
+    assert old_runs.digest(esker.load(run, STOP).parameters) == RUNS[name]["stopped"]["center"]
+    old_runs.resume(name, run)
+    assert old_runs.result(run) == RUNS[name]["end"]
+
+
+def test_the_command_line_evaluates_an_old_run(old):
+    arguments = ("--episodes", 2, "--checkpoint", "latest", "--workers", 0, "--json")
+    found = json.loads(command("eval", old("es-table"), *arguments))
+    assert set(found) == {"episodes", "mean", "std", "min", "max", "median", "length_mean", "checkpoint"}
+    assert (found["episodes"], found["checkpoint"]) == (2, STOP)
+    if SAME:
+        assert [found["min"], found["max"]] == sorted(RUNS["es-table"]["returns"])
+
+
+def test_the_command_line_resumes_an_old_run(old):
+    run = old("aes-rl")
+    command("resume", run, *([] if SAME else ["--inexact"]))
+    assert len(old_runs.rows(run)) == END
+    if SAME:
+        assert old_runs.result(run) == RUNS["aes-rl"]["end"]
