@@ -1,1 +1,1 @@
-"""Environments: Gymnasium's, Atari's, EnvPool's."""
+"""Environments: Gymnasium's, Atari's, EnvPool's, and MuJoCo worlds stepped as arrays."""

@@ -1,0 +1,41 @@
+"""The array functions of the definitions for torch tensors, on any device. To rounding what NumPy's give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+
+
+class TorchArrays:
+    """torch; constants of the model live on `device` in `dtype`."""
+
+    clip = staticmethod(torch.clip)
+    square = staticmethod(torch.square)
+    power2 = staticmethod(torch.square)
+    sin = staticmethod(torch.sin)
+    cos = staticmethod(torch.cos)
+    abs = staticmethod(torch.abs)
+
+    def __init__(self, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> None:
+        self.device, self.dtype = device, dtype
+
+    def sum(self, values: Tensor) -> Tensor:
+        return values.flatten(1).sum(dim=1)
+
+    def norm(self, vectors: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(vectors, dim=1)
+
+    def weighted_sum(self, weights: Tensor, points: Tensor) -> Tensor:
+        return torch.einsum("b,nbj->nj", weights, points)
+
+    def all_finite(self, values: Tensor) -> Tensor:
+        return torch.isfinite(values).all(dim=1)
+
+    def all(self, values: Tensor) -> Tensor:
+        return values.all(dim=1)
+
+    def constant(self, values: Any) -> Tensor:
+        return torch.tensor(values, device=self.device, dtype=self.dtype)

@@ -1,0 +1,43 @@
+"""The seam between slots and simulators: n worlds that are stepped together, one a row.
+
+Rows 0..count-1 are stepped; a row is reset by its own seed whenever its caller likes, and two rows may change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+
+class Ended(NamedTuple):
+    """A row whose episode ended, and the error that ended it if one did, with its trace."""
+
+    row: int
+    error: str | None = None
+    trace: str = ""
+
+
+class Worlds(Protocol):
+    """Many environments as rows of arrays."""
+
+    @property
+    def limit(self) -> int | None:
+        """Steps after which an episode is truncated, where the caller must count them; known after the first reset."""
+        ...
+
+    def reset(self, row: int, seed: int) -> Any:
+        """Begin an episode in a row; returns its first observation. What the environment raises passes through."""
+        ...
+
+    def step(self, actions: Any, count: int, observations: Any) -> tuple[Sequence[float], list[Ended]]:
+        """Step rows 0..count-1 with an action each.
+
+        Writes their observations into the rows of `observations`; returns their rewards and the rows whose episode ended.
+        """
+        ...
+
+    def swap(self, row: int, other: int) -> None:
+        """Let the environments of two rows change places."""
+        ...
+
+    def close(self) -> None: ...
