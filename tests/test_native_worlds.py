@@ -157,7 +157,7 @@ def test_native_worlds_return_the_bits_of_gymnasium(name, options):
     wild = random.uniform(0, 1.5, size=(ROWS, 1))  # calm rows live longer; the wild ones leave the bounds
     for _ in range(200 if options else 1010 if name == "HalfCheetah-v5" else 500):
         pair.step((wild * random.uniform(space.low, space.high, size=(ROWS, *space.shape))).astype(np.float32))
-    if name.split("-")[0] in {"HalfCheetah", "Pusher", "Reacher", "InvertedPendulum", "InvertedDoublePendulum"}:
+    if name.split("-")[0] in {"Pusher", "Reacher", "InvertedPendulum"} or (name == "HalfCheetah-v5" and not options):
         assert pair.ended  # time limits and terminations were among what was compared
 
 

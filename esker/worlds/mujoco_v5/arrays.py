@@ -53,12 +53,23 @@ class Arrays(Protocol):
 class NumpyArrays:
     """NumPy, with the bits of Gymnasium's own expressions."""
 
-    square = staticmethod(np.square)
-    clip = staticmethod(np.clip)
-    sin = staticmethod(np.sin)
-    cos = staticmethod(np.cos)
-    abs = staticmethod(np.abs)
-    constant = staticmethod(np.array)
+    def clip(self, values: Array, low: float, high: float) -> Array:
+        return np.clip(values, low, high)
+
+    def square(self, values: Array) -> Array:
+        return np.square(values)
+
+    def sin(self, values: Array) -> Array:
+        return np.sin(values)
+
+    def cos(self, values: Array) -> Array:
+        return np.cos(values)
+
+    def abs(self, values: Array) -> Array:
+        return np.abs(values)
+
+    def constant(self, values: Any) -> Array:
+        return np.array(values)
 
     def power2(self, values: Array) -> Array:
         return np.array([value**2 for value in values.tolist()])

@@ -12,15 +12,26 @@ Tensor = torch.Tensor
 class TorchArrays:
     """torch; constants of the model live on `device` in `dtype`."""
 
-    clip = staticmethod(torch.clip)
-    square = staticmethod(torch.square)
-    power2 = staticmethod(torch.square)
-    sin = staticmethod(torch.sin)
-    cos = staticmethod(torch.cos)
-    abs = staticmethod(torch.abs)
-
     def __init__(self, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.device, self.dtype = device, dtype
+
+    def clip(self, values: Tensor, low: float, high: float) -> Tensor:
+        return torch.clip(values, low, high)
+
+    def square(self, values: Tensor) -> Tensor:
+        return torch.square(values)
+
+    def power2(self, values: Tensor) -> Tensor:
+        return torch.square(values)
+
+    def sin(self, values: Tensor) -> Tensor:
+        return torch.sin(values)
+
+    def cos(self, values: Tensor) -> Tensor:
+        return torch.cos(values)
+
+    def abs(self, values: Tensor) -> Tensor:
+        return torch.abs(values)
 
     def sum(self, values: Tensor) -> Tensor:
         return values.flatten(1).sum(dim=1)
