@@ -13,7 +13,8 @@ from esker.config.options import ESConfig, EvolutionConfig
 from esker.noise.directions import Noise, Row
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
-from esker.strategies.openai_es import OpenAIES, Update
+from esker.strategies.openai_es import OpenAIES
+from esker.strategies.strategy import Update
 
 OPTIMIZER = "optimizer."  # before the names of the optimizer's arrays in a snapshot
 

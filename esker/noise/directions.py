@@ -30,9 +30,9 @@ class Noise(Protocol):
         ...
 
 
-def perturb(noise: Noise, center: Row, scale: float, generation: int, number: int, out: Row) -> None:
-    """out ← center + scale·ε."""
-    np.multiply(noise.direction(generation, number), np.float32(scale), out=out)
+def perturb(noise: Noise, center: Row, scale: float | Row, generation: int, number: int, out: Row) -> None:
+    """out ← center + scale·ε, with one scale or one for each parameter."""
+    np.multiply(noise.direction(generation, number), np.asarray(scale, dtype=np.float32), out=out)
     out += center
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +28,41 @@ def by_direction(weights: NDArray[np.float64], antithetic: bool) -> NDArray[np.f
 
 @dataclass(frozen=True)
 class Population:
-    """Members θ ± σε of one generation; `members` is the range of numbers that this object stands for."""
+    """Members θ ± scale·ε of one generation; `members` is the range of numbers that this object stands for.
+
+    It travels without its noise: a receiver binds the noise that it holds itself.
+    """
 
     center: Row
-    sigma: float
+    scale: float | Row  # one for all parameters, or one for each
     generation: int
     antithetic: bool
-    noise: Noise
+    noise: Noise | None
     members: range
 
     def __len__(self) -> int:
         return len(self.members)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "noise": None}
+
+    @property
+    def sigma(self) -> float:
+        """The scale; its mean where each parameter has its own."""
+        return float(np.mean(self.scale, dtype=np.float64)) if isinstance(self.scale, np.ndarray) else self.scale
+
+    def bound(self, noise: Noise) -> Self:
+        """This population with directions from `noise`."""
+        return replace(self, noise=noise)
+
+    def select(self, members: range) -> Self:
+        """The same generation for another range of members."""
+        return replace(self, members=members)
+
     def write(self, member: int, out: Row) -> None:
         """Write one member's parameters into a row."""
         direction, sign = direction_of(member, self.antithetic)
-        perturb(self.noise, self.center, sign * self.sigma, self.generation, direction, out)
+        perturb(self._noise, self.center, sign * self.scale, self.generation, direction, out)
 
     def parameters(self) -> torch.Tensor:
         """The members as an (n, d) tensor, row by row in member order, with the bits of `write`."""
@@ -55,15 +74,21 @@ class Population:
             self._fill(self.members[start : start + step], rows[start : start + step])
         return torch.from_numpy(rows)
 
+    @property
+    def _noise(self) -> Noise:
+        if self.noise is None:
+            raise ValueError("this population travelled without its noise; bind one first: population.bound(noise)")
+        return self.noise
+
     def _fill(self, members: range, out: Row) -> None:
         """Write some members into rows. A pair that is wanted whole has its direction fetched once."""
-        sigma, numbers = np.float32(self.sigma), np.asarray(members, dtype=np.int64)
+        scale, numbers = np.asarray(self.scale, dtype=np.float32), np.asarray(members, dtype=np.int64)
         if self.antithetic and members.step == 1 and members.start % 2 == 0 and len(members) % 2 == 0:
-            steps = directions(self.noise, self.generation, numbers[0::2] // 2) * sigma
+            steps = directions(self._noise, self.generation, numbers[0::2] // 2) * scale
             np.add(steps, self.center, out=out[0::2])
             np.subtract(self.center, steps, out=out[1::2])  # θ + (-σ)ε and θ - σε are the same bits
             return
-        steps = directions(self.noise, self.generation, numbers // 2 if self.antithetic else numbers)
+        steps = directions(self._noise, self.generation, numbers // 2 if self.antithetic else numbers)
         signs = 1 - 2 * (numbers % 2) if self.antithetic else np.ones(len(members))
-        steps *= (signs.astype(np.float32) * sigma)[:, None]
+        steps *= signs.astype(np.float32)[:, None] * scale
         np.add(steps, self.center, out=out)

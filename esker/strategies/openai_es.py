@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from esker.noise.directions import Noise
 from esker.noise.population import Population, by_direction
 from esker.noise.shaping import SHAPINGS, check_fitness, entropy, shape
 from esker.noise.table import DEFAULT_TABLE_SIZE, NoiseTable, TableNoise
+from esker.strategies.strategy import Update
 from esker.system.torch_threads import one_torch_thread
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop"]
@@ -24,18 +24,6 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
 }
 SPREAD = 1 << 25  # products; fewer take one thread a few milliseconds, and the bits are the same on any number
-
-
-@dataclass(frozen=True)
-class Update:
-    """What one `tell` did."""
-
-    gradient_norm: float
-    update_norm: float
-    center_norm: float
-    sigma: float
-    lr: float
-    weight_entropy: float
 
 
 class OpenAIES:
