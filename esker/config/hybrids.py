@@ -114,7 +114,7 @@ class CEMOptions:
     population: int = option(10, "individuals per generation; asynchronous: results that stand for one", low=2)
     damp_init: float = option(1e-3, "what is added to the variance, at first", above=0)
     damp_limit: float = option(1e-5, "what is added to the variance, at last", above=0)
-    damp_tau: float = option(0.95, "how much of the damping stays after a generation", low=0, high=1)
+    damp_tau: float = option(0.90, "how much of the damping stays after a generation", low=0, high=1)
     divide_variance: bool = option(True, "divide the elites' variance by their number; off: the paper's formula")
 
 

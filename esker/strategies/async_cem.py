@@ -25,7 +25,8 @@ class AsyncCEM:
     """Ask for one individual at a time, tell results in any order; nothing moves before N of them are in.
 
     On each result from then on: mean += (Σ λᵢ zᵢ - mean)/N, the variance is refitted to the ring's better half, and
-    the damping decays at τ^(1/N), so that N results do what one generation of `CEM` does. Bad arguments raise ValueError.
+    the damping decays at τ^(1/N), so that N results do what one generation of `CEM` does. `damp` is what the next result
+    adds. Bad arguments raise ValueError.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class AsyncCEM:
         *,
         damp_init: float = 1e-3,
         damp_limit: float = 1e-5,
-        damp_tau: float = 0.95,
+        damp_tau: float = 0.90,
         divide_variance: bool = True,
         seed: int = 0,
     ) -> None:
@@ -47,9 +48,9 @@ class AsyncCEM:
         self.mean = vector("mean", mean)
         self.var = variance(var, self.mean)
         self.population = population
-        self.damp = positive("damp_init", damp_init)
         self.damp_limit = positive("damp_limit", damp_limit)
         self.damp_tau = float(damp_tau)
+        self.damp = self._decayed(positive("damp_init", damp_init))
         self.seed = seed
         self.asked = 0
         self.told = 0
@@ -82,8 +83,12 @@ class AsyncCEM:
         elites = elites_of(self._ring[order], self._fitness[order.numpy()], len(self._weights))
         self.var = self._weights @ (elites - self.mean) ** 2 / self._divisor + self.damp
         self.mean = self.mean + (self._weights @ elites - self.mean) / self.population
+        self.damp = self._decayed(self.damp)
+
+    def _decayed(self, damp: float) -> float:
+        """rate·damp + (1-rate)·limit, with rate = τ^(1/N)."""
         rate = self.damp_tau ** (1 / self.population)
-        self.damp = rate * self.damp + (1 - rate) * self.damp_limit
+        return rate * damp + (1 - rate) * self.damp_limit
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves."""

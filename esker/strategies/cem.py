@@ -26,7 +26,8 @@ class CEM:
     """Ask for a population, tell individuals (which may have been trained meanwhile) and their fitness.
 
     With antithetic sampling, member i + N/2 mirrors member i. `divide_variance=False` is the paper's variance, without
-    the division by N/2 that its repositories do. Bad arguments raise ValueError.
+    the division by N/2 that its repositories do. `damp` is what the next `tell` adds to the variance: as in the
+    repositories, the damping decays before it is first added. Bad arguments raise ValueError.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class CEM:
         antithetic: bool = True,
         damp_init: float = 1e-3,
         damp_limit: float = 1e-5,
-        damp_tau: float = 0.95,
+        damp_tau: float = 0.90,
         divide_variance: bool = True,
         seed: int = 0,
     ) -> None:
@@ -52,9 +53,9 @@ class CEM:
         self.var = variance(var, self.mean)
         self.population = population
         self.antithetic = antithetic
-        self.damp = positive("damp_init", damp_init)
         self.damp_limit = positive("damp_limit", damp_limit)
         self.damp_tau = float(damp_tau)
+        self.damp = self._decayed(positive("damp_init", damp_init))
         self.seed = seed
         self.generation = 0
         self._weights = elite_weights(population // 2).to(self.mean.dtype)
@@ -80,12 +81,16 @@ class CEM:
             )
         elites = elites_of(rows, values, len(self._weights))
         self.mean, self.var = self._weights @ elites, self._spread(elites)
-        self.damp = self.damp_tau * self.damp + (1 - self.damp_tau) * self.damp_limit
+        self.damp = self._decayed(self.damp)
         self.generation += 1
 
     def _spread(self, elites: torch.Tensor) -> torch.Tensor:
         """1/(N/2) Σ λᵢ (zᵢ - old mean)² + damp."""
         return self._weights @ (elites - self.mean) ** 2 / self._divisor + self.damp
+
+    def _decayed(self, damp: float) -> float:
+        """τ·damp + (1-τ)·limit."""
+        return self.damp_tau * damp + (1 - self.damp_tau) * self.damp_limit
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves."""
