@@ -39,7 +39,9 @@ HYBRID = BASE | {
     "initial_steps": 30,
     "replay_size": 100,
 }
-CEM = HYBRID | {"population": 4, "rl_population": 2}
+# The damping that these runs had: 0.95, and its first addition still undecayed, which is what this first value decays to.
+DAMPING = {"damp_tau": 0.95, "damp_init": 0.0010521052631578948}
+CEM = HYBRID | DAMPING | {"population": 4, "rl_population": 2}
 ASYNC = HYBRID | {"results_per_generation": 3, "critic_chunk": 20, "deterministic": True}
 AES = ASYNC | {"algo": "aes-rl", "mean_episodes": 2, "mean_update_param": 50.0}
 
@@ -56,7 +58,7 @@ KEPT: dict[str, dict[str, Any]] = {
     "td3": HYBRID | {"algo": "td3", "generation_steps": 30},
     "cem-rl": CEM | {"algo": "cem-rl"},
     "p-cem-rl": CEM | {"algo": "p-cem-rl"},
-    "acem-rl": ASYNC | {"algo": "acem-rl", "population": 4},
+    "acem-rl": ASYNC | {"algo": "acem-rl", "population": 4, "damp_tau": 0.95, "damp_init": 0.0010127768360301604},
     "one-plus-one": ASYNC | {"algo": "one-plus-one", "mean_episodes": 2},
     "aes-rl": AES,
     "evolution": {"algo": "function", "workers": 0, "population": 8, "lr": 0.05, "table_size": 5000, "weight_decay": 0.01},

@@ -92,12 +92,14 @@ class Asynchronous(Hybrid):
         self._center: Tried | None = None
         if not self.mean_serves:
             self._evaluate_start()
-        while len(self._told) < self.config.results_per_generation:
+        while len(self._told) < self.config.results_per_generation and not self.spent:
             self._go_on(parts)
+        while self.spent and (self._pending or self._urgent):  # actors finish what they are at, and it is told
+            self._go_on(parts, only_urgent=True)
         if self._center is None and self.mean_serves:
             self._evaluate_start()
         while self._center is None:
-            self._go_on(parts, only_urgent=self.config.deterministic)
+            self._go_on(parts, only_urgent=self.config.deterministic or self.spent)
         return self._row(self._center)
 
     def _go_on(self, parts: Parts, only_urgent: bool = False) -> None:

@@ -66,17 +66,13 @@ class CEMRL(Hybrid):
         config, progress = self.config, self.progress
         if self.parallel:
             parts.aside = lambda ticket, answer: self._critic_done(parts, ticket, answer)
-        warm_up(parts, self.task, progress, self.warm_until, config.population)
+        warm_up(parts, self, config.population)
+        spent = self.spent  # by random play: the row is the centre's alone
         self.rl = config.rl_population if progress.training_steps >= config.rl_start else 0
         center = self.strategy.mean.numpy().copy()
         evaluated = evaluate_center(parts, self.task, center, self.generation, config.center_episodes)
         improved = count_center(config, progress, evaluated)
-        tried = self._generation(parts, self.strategy.ask().numpy())
-        progress.last_steps = sum(sum(t.lengths) for t in tried)
-        for one in tried:
-            store(parts, progress, one)
-        rows = np.stack([one.parameters for one in tried if one.parameters is not None])
-        self.strategy.tell(rows, [one.fitness for one in tried])
+        tried = [] if spent else self._move(parts)
         row = journal_row(
             progress,
             [one.fitness for one in tried],
@@ -89,6 +85,16 @@ class CEMRL(Hybrid):
         )
         progress.generation += 1
         return row
+
+    def _move(self, parts: Parts) -> list[Tried]:
+        """Sample, train and roll out; store what happened and refit the distribution to it."""
+        tried = self._generation(parts, self.strategy.ask().numpy())
+        self.progress.last_steps = sum(sum(t.lengths) for t in tried)
+        for one in tried:
+            store(parts, self.progress, one)
+        rows = np.stack([one.parameters for one in tried if one.parameters is not None])
+        self.strategy.tell(rows, [one.fitness for one in tried])
+        return tried
 
     def _generation(self, parts: Parts, members: np.ndarray) -> list[Tried]:
         """Every member's rollout; the first ones are trained before it."""

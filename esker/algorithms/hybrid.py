@@ -80,6 +80,14 @@ class Hybrid:
         begin = self.task.replay_begin
         return begin + max(int(self.config.initial_steps), 1 if begin else 0)
 
+    @property
+    def spent(self) -> bool:
+        """Whether a limit of steps is reached, so that no further episode begins."""
+        config, progress = self.config, self.progress
+        return progress.training_steps >= (config.training_limit or math.inf) or progress.env_steps >= (
+            config.steps or math.inf
+        )
+
     def advance(self, parts: Parts) -> dict[str, Any]:
         """Run one generation; answers its row of the journal."""
         raise NotImplementedError
@@ -136,9 +144,10 @@ def evaluate_center(parts: Parts, task: HybridTask, center: Row, generation: int
     return Tried(center, [t.returns[0] for t in tried], [t.lengths[0] for t in tried], None)
 
 
-def warm_up(parts: Parts, task: HybridTask, progress: HybridProgress, steps: int, wave: int) -> None:
+def warm_up(parts: Parts, state: Hybrid, wave: int) -> None:
     """Fill the replay buffer with random play, a fixed number of episodes at a time so that workers do not matter."""
-    while progress.training_steps < steps:
+    task, progress = state.task, state.progress
+    while progress.training_steps < state.warm_until and not state.spent:
         first = progress.warm_episodes
         trials = [random_trial(task, first + number) for number in range(wave)]
         for tried in parts.ask(trials):

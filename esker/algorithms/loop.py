@@ -149,10 +149,16 @@ def stop_reason(config: StopOptions, state: Any) -> Outcome | None:
     if progress.env_steps >= (config.steps or math.inf):
         return Outcome(f"{progress.env_steps:,} environment steps done")
     if config.training_limit is not None and progress.training_steps >= config.training_limit:
-        return Outcome(f"{progress.training_steps:,} training steps done")
+        return Outcome(
+            f"{progress.training_steps:,} training steps done{_beyond(progress.training_steps, config.training_limit)}"
+        )
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
+
+
+def _beyond(steps: int, limit: int) -> str:
+    return f" (limit {limit:,}: episodes under way are finished)" if steps > limit else ""
 
 
 def stop_text(config: StopOptions) -> str:

@@ -49,7 +49,7 @@ class TD3Run(Hybrid):
         improved = count_center(config, progress, center)
         returns: list[float] = []
         lengths: list[int] = []
-        while sum(lengths) < config.generation_steps:
+        while sum(lengths) < config.generation_steps and not self.spent:
             with blas.one_thread():
                 rewards = self._episode(parts, len(lengths))
             returns.append(sum(rewards))
