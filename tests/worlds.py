@@ -177,25 +177,25 @@ class Album(gym.Env):
 
 
 class Screen(gym.Env):
-    """A bright dot on a small dark picture; moving it to the middle column pays, and the picture shows where it is."""
+    """A bright dot on a small dark picture, pushed left or right; near the middle column it is paid best."""
 
     def __init__(self, size: int = 8, length: int = 6) -> None:
         self.observation_space = gym.spaces.Box(0, 255, (size, size), np.uint8)
-        self.action_space = gym.spaces.Discrete(3)
+        self.action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
         self.size, self.length = size, length
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
-        self.row, self.column = (int(place) for place in self.np_random.integers(0, self.size, 2))
+        self.row, self.place = int(self.np_random.integers(0, self.size)), self.np_random.uniform(0, self.size - 1)
         self.at = 0
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         self.at += 1
-        self.column = min(max(self.column + int(action) - 1, 0), self.size - 1)
-        return self._observe(), -abs(self.column - self.size / 2 + 0.25), False, self.at >= self.length, {}
+        self.place = min(max(self.place + float(action[0]), 0.0), self.size - 1.0)
+        return self._observe(), -abs(self.place - (self.size - 1) / 2), False, self.at >= self.length, {}
 
     def _observe(self) -> np.ndarray:
         picture = np.full((self.size, self.size), 10 * self.at, dtype=np.uint8)
-        picture[self.row, self.column] = 255
+        picture[self.row, round(self.place)] = 255
         return picture
