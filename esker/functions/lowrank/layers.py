@@ -1,0 +1,237 @@
+"""Layers that evaluate many members at once: one product with the centre's weight for all, a thin one for each.
+
+A module is converted by giving its layers these classes in place of their own: parameters, hooks and names stay. For a
+matrix W and E = A Bᵀ/√r a member's output is x Wᵀ + s (x B) Aᵀ/√r, and neither W + sE nor E is ever formed.
+"""
+
+from __future__ import annotations
+
+import copy
+from math import sqrt
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from esker.functions.lowrank.loaded import Loaded
+from esker.functions.lowrank.parts import Part, Parts, is_matrix_layer
+
+FUSED_RANK = 4  # up to this rank a compiler is given sums of products, which it fuses into its neighbours
+
+
+class Thin:
+    """One layer's share of the loaded members: views of its weight's factors and of its bias's noise."""
+
+    def __init__(self, loaded: Loaded, weight: Part | None, bias: Part | None) -> None:
+        self.loaded = loaded
+        self.root = sqrt(loaded.parts.rank)
+        self.a, self.b = loaded.factors(weight) if weight is not None else (None, None)
+        self.bias = None if bias is None else loaded.full(bias)
+
+    def scaled(self, inner: torch.Tensor) -> torch.Tensor:
+        """(directions, n, …) values times their member's scale, with 1/√r."""
+        loaded = self.loaded
+        split = inner.unflatten(1, (loaded.mirror, -1))
+        scales = loaded.scales.reshape(*loaded.scales.shape, *[1] * (split.ndim - 2)) / self.root
+        return (split * scales).flatten(1, 2)
+
+    def linear(self, x: torch.Tensor, y: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """y + s (x right) leftᵀ/√r, for rows of x and y ordered by member."""
+        rows = x.reshape(self.loaded.directions, -1, x.shape[-1])
+        out = y.reshape(self.loaded.directions, -1, y.shape[-1])
+        if torch.compiler.is_compiling() and self.loaded.parts.rank <= FUSED_RANK:
+            return self._fused(rows, out, left, right).reshape(y.shape)
+        inner = self.scaled(torch.bmm(rows, right))
+        return out.baddbmm_(inner, left.transpose(1, 2)).reshape(y.shape)
+
+    def _fused(self, rows: torch.Tensor, out: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        total, wide = out.float(), rows.float()
+        for r in range(self.loaded.parts.rank):
+            inner = (wide * right[:, None, :, r].float()).sum(-1, keepdim=True)
+            total = total + self.scaled(inner) * left[:, None, :, r].float()
+        return total.to(out.dtype)
+
+    def add_bias(self, y: torch.Tensor, channel: int = -1) -> torch.Tensor:
+        """y + s·ε of the bias, along the axis of y that holds channels."""
+        if self.bias is None:
+            return y
+        loaded = self.loaded
+        noise = (loaded.scales[:, :, None] * self.bias[:, None, :]).flatten(0, 1)  # (members, channels)
+        split = y.unflatten(0, (loaded.members, -1))
+        shape = [1] * split.ndim
+        shape[0], shape[channel if channel < 0 else channel + 1] = noise.shape
+        return (split + noise.reshape(shape)).flatten(0, 1)
+
+
+class MembersLinear(nn.Linear):
+    """nn.Linear for many members."""
+
+    thin: Thin
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Rows of the first axis belong to members in their order."""
+        y = F.linear(input, self.weight, self.bias)
+        if self.thin.a is not None and self.thin.b is not None:
+            y = self.thin.linear(input, y, self.thin.a, self.thin.b)
+        return self.thin.add_bias(y)
+
+
+class MembersEmbedding(nn.Embedding):
+    """nn.Embedding for many members: row i of E is A[i] Bᵀ/√r."""
+
+    thin: Thin
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Indices, ordered by member."""
+        y = F.embedding(input, self.weight, self.padding_idx)
+        if self.thin.a is None or self.thin.b is None:
+            return y
+        loaded = self.thin.loaded
+        index = input.reshape(loaded.directions, -1, 1).expand(-1, -1, loaded.parts.rank)
+        inner = self.thin.scaled(self.thin.a.gather(1, index))
+        out = y.reshape(loaded.directions, -1, y.shape[-1])
+        return out.baddbmm_(inner, self.thin.b.transpose(1, 2)).reshape(y.shape)
+
+
+class _MembersConv:
+    """What Conv1d and Conv2d share: r filters for each direction, then a thin product over their outputs."""
+
+    thin: Thin
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """(rows, channels, …), rows ordered by member."""
+        y = self._conv_forward(input, self.weight, self.bias)  # type: ignore[attr-defined]
+        if self.thin.a is not None and self.thin.b is not None:
+            y = y + self._perturbation(input, self.thin.a, self.thin.b)
+        return self.thin.add_bias(y, channel=1)
+
+    def _perturbation(self, input: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        layer: Any = self
+        loaded, rank, groups = self.thin.loaded, self.thin.loaded.parts.rank, layer.groups
+        count = loaded.directions
+        filters = b.transpose(1, 2).reshape(count, 1, rank, *layer.weight.shape[1:])  # the same for each group of channels
+        filters = filters.expand(-1, groups, *filters.shape[2:]).reshape(count * groups * rank, *layer.weight.shape[1:])
+        side = input.unflatten(0, (count, -1)).transpose(0, 1).flatten(1, 2)  # directions beside each other, as channels
+        convolve = F.conv2d if input.ndim == 4 else F.conv1d
+        inner = convolve(side, filters, None, layer.stride, layer.padding, layer.dilation, count * groups)
+        inner = inner.unflatten(1, (count, groups, rank)).transpose(0, 1)  # (directions, n, groups, r, …)
+        inner = self.thin.scaled(inner).flatten(4)
+        left = a.unflatten(1, (groups, -1))  # (directions, groups, outputs, r)
+        out = torch.einsum("dngrl,dgor->dngol", inner, left)
+        return out.reshape(input.shape[0], -1, *self._spatial(input))
+
+    def _spatial(self, input: torch.Tensor) -> tuple[int, ...]:
+        layer: Any = self
+        sizes = zip(input.shape[2:], layer.kernel_size, layer.stride, layer.padding, layer.dilation, strict=True)
+        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes)
+
+
+class MembersConv1d(_MembersConv, nn.Conv1d):
+    """nn.Conv1d for many members."""
+
+
+class MembersConv2d(_MembersConv, nn.Conv2d):
+    """nn.Conv2d for many members."""
+
+
+class MembersTransposed(nn.Module):
+    """transformers' Conv1D, a linear layer whose weight is (inputs, outputs), for many members."""
+
+    thin: Thin
+    weight: nn.Parameter
+    bias: nn.Parameter
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows of the first axis belong to members in their order."""
+        y = (x.reshape(-1, x.shape[-1]) @ self.weight + self.bias).reshape(*x.shape[:-1], -1)
+        if self.thin.a is not None and self.thin.b is not None:
+            y = self.thin.linear(x, y, self.thin.b, self.thin.a)
+        return self.thin.add_bias(y)
+
+
+CLASSES: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Linear: MembersLinear,
+    nn.Embedding: MembersEmbedding,
+    nn.Conv1d: MembersConv1d,
+    nn.Conv2d: MembersConv2d,
+}
+
+
+class _MembersUnit:
+    """Any other module: its parameters stacked for each member, evaluated by vmap."""
+
+    unit: Unit
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Arguments whose first axis holds the batch are split by member; the others are shared."""
+        return self.unit(args, kwargs)
+
+
+class Unit:
+    """A module as it was, with the noise of its moving parameters."""
+
+    def __init__(self, plain: nn.Module, loaded: Loaded, moving: dict[str, Part]) -> None:
+        self.plain = plain
+        self.loaded = loaded
+        self.moving = moving
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        flat, spec = torch.utils._pytree.tree_flatten((args, kwargs))
+        flat = [self._split(value) for value in flat]
+        dims = [0 if isinstance(value, torch.Tensor) and self._is_batch(before) else None for value, before in flat]
+
+        def forward(parameters: dict[str, torch.Tensor], *values: Any) -> Any:
+            inputs, keywords = torch.utils._pytree.tree_unflatten(list(values), spec)
+            return torch.func.functional_call(self.plain, parameters, inputs, keywords)
+
+        values = [value for value, _ in flat]
+        out = torch.vmap(forward, in_dims=(0, *dims), randomness="different")(self._stacked(), *values)
+        return torch.utils._pytree.tree_map(lambda t: t.flatten(0, 1) if isinstance(t, torch.Tensor) else t, out)
+
+    def _split(self, value: Any) -> tuple[Any, Any]:
+        if isinstance(value, torch.Tensor) and self._is_batch(value):
+            return value.unflatten(0, (self.loaded.members, -1)), value
+        return value, value
+
+    def _is_batch(self, value: torch.Tensor) -> bool:
+        return value.ndim > 0 and value.shape[0] > 0 and value.shape[0] % max(self.loaded.rows, 1) == 0
+
+    def _stacked(self) -> dict[str, torch.Tensor]:
+        """(members, *shape) for each moving parameter."""
+        stacked = {}
+        for name, part in self.moving.items():
+            noise = self.loaded.full(part)[:, None]
+            scales = self.loaded.scales.reshape(*self.loaded.scales.shape, *[1] * len(part.shape))
+            stacked[name] = self.plain.get_parameter(name) + (scales * noise).flatten(0, 1)
+        return stacked
+
+
+def convert(module: nn.Module, parts: Parts, loaded: Loaded) -> dict[str, nn.Module]:
+    """Let a module's layers evaluate the loaded members; returns the converted layers by name. Converts again as well."""
+    moving, converted = parts.by_name(), {}
+    for unit in parts.units:
+        layer: Any = module.get_submodule(unit)
+        if not isinstance(layer, _MembersUnit):
+            inside = {n.removeprefix(unit + ".") if unit else n: p for n, p in moving.items() if _within(n, unit)}
+            layer.__dict__["unit"] = Unit(copy.copy(layer), loaded, inside)
+            layer.__class__ = type(f"Members{type(layer).__name__}", (_MembersUnit, type(layer)), {})
+        layer.unit.loaded = loaded
+        converted[unit] = layer
+    for owner in dict.fromkeys(name.rpartition(".")[0] for name in moving):
+        layer = module.get_submodule(owner)
+        if any(_within(owner, unit) for unit in parts.units):
+            continue
+        if is_matrix_layer(layer):
+            layer.__class__ = CLASSES.get(type(layer), MembersTransposed)
+        layer.__dict__["thin"] = Thin(loaded, moving.get(_join(owner, "weight")), moving.get(_join(owner, "bias")))
+        converted[owner] = layer
+    return converted
+
+
+def _join(owner: str, name: str) -> str:
+    return f"{owner}.{name}" if owner else name
+
+
+def _within(name: str, unit: str) -> bool:
+    return not unit or name == unit or name.startswith(unit + ".")

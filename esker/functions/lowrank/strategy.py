@@ -1,0 +1,157 @@
+"""OpenAI-ES on low-rank noise, entirely on one device: centre, optimizer and update stay where members are evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from esker.functions.lowrank.normals import normals
+from esker.functions.lowrank.parts import Part, Parts
+from esker.population import by_direction
+from esker.shaping import check_fitness, entropy, shape
+from esker.strategies.openai_es import OPTIMIZERS, Update
+
+NUMBERS = 1 << 27  # normals that an update holds at once
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What decides an update, as in `EvolutionConfig`."""
+
+    population: int
+    sigma: float
+    lr: float
+    optimizer: str = "adam"
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    anchor_decay: float = 0.0  # θ ← θ - lr·decay·(θ - θ₀) after each step
+    shaping: str = "centered_rank"
+    top_directions: int | None = None
+    antithetic: bool = True
+    lr_decay: float = 1.0
+    sigma_decay: float = 1.0
+
+
+class LowRankES:
+    """g = 1/(Nσ) Σ wᵢεᵢ as one product of inner size N·r for each matrix; the optimizer steps on -g."""
+
+    def __init__(self, start: torch.Tensor, parts: Parts, rates: Rates, seed: int, device: torch.device) -> None:
+        self.parts = parts
+        self.rates = rates
+        self.seed = seed
+        self.device = device
+        self.sigma = float(rates.sigma)
+        self.lr = float(rates.lr)
+        self.generation = 0
+        self._center = torch.nn.Parameter(start.to(device, torch.float32).clone(), requires_grad=False)
+        self.anchor = self.center.clone() if rates.anchor_decay else None
+        options: dict[str, Any] = {"lr": self.lr, "weight_decay": rates.weight_decay}
+        if rates.optimizer in ("sgd", "rmsprop"):
+            options["momentum"] = rates.momentum
+        if device.type == "cuda" and rates.optimizer in ("adam", "adamw", "sgd"):
+            options["fused"] = True  # one pass over the parameters
+        self._optimizer = OPTIMIZERS[rates.optimizer]([self._center], **options)
+
+    @property
+    def center(self) -> torch.Tensor:
+        """The current parameters θ, a flat float32 vector on the device."""
+        return self._center.data
+
+    @property
+    def directions(self) -> int:
+        """How many directions a generation explores."""
+        return self.rates.population // (2 if self.rates.antithetic else 1)
+
+    def noise(self, directions: range) -> torch.Tensor:
+        """The normals of some of this generation's directions."""
+        return normals(self.seed, self.generation, directions, self.parts.count, self.device)
+
+    def tell(self, fitness: ArrayLike) -> Update:
+        """Move the centre by the fitness of members 0, 1, … of this generation (higher is better)."""
+        values = np.asarray(fitness, dtype=np.float64)
+        if values.shape != (self.rates.population,):
+            raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {self.rates.population} members")
+        chosen = np.arange(len(values)) if self.rates.top_directions is None else self._best(values)
+        weights = np.zeros(len(values))
+        weights[chosen] = shape(self.rates.shaping, values[chosen])
+        by_pair = by_direction(weights, self.rates.antithetic)
+        gradient = self.weighted_sum(by_pair / (len(chosen) * self.sigma))
+        return self._step(gradient, entropy(by_pair))
+
+    def weighted_sum(self, weights: NDArray[np.float64]) -> torch.Tensor:
+        """Σ weights[k]·εₖ over this generation's directions; zero weights cost nothing."""
+        total = torch.zeros(self.parts.dimension, device=self.device)
+        step = max(1, NUMBERS // self.parts.count)
+        for start in range(0, len(weights), step):
+            some = range(start, min(start + step, len(weights)))
+            if not weights[start : some.stop].any():
+                continue
+            noise = self.noise(some)
+            scale = torch.from_numpy(weights[start : some.stop].astype(np.float32)).to(self.device)
+            for part in self.parts.parts:
+                self._add(total[part.at], part, noise[:, part.noise], scale)
+        return total
+
+    def _add(self, total: torch.Tensor, part: Part, noise: torch.Tensor, weights: torch.Tensor) -> None:
+        """Add Σ wₖ Aₖ Bₖᵀ/√r of one part to its place."""
+        if part.matrix is None:
+            total.addmv_(noise.T, weights)
+            return
+        (rows, columns), rank = part.matrix, self.parts.rank
+        a = noise[:, : rows * rank].unflatten(1, (rows, rank)) * (weights / sqrt(rank))[:, None, None]
+        left = a.transpose(0, 1).reshape(rows, -1)  # (rows, directions × r)
+        right = noise[:, rows * rank :].unflatten(1, (columns, rank)).transpose(1, 2).reshape(-1, columns)
+        total.view(rows, columns).addmm_(left, right)
+
+    def _best(self, fitness: np.ndarray) -> np.ndarray:
+        """The members of the best directions, in member order; a direction is as good as the better of its members."""
+        check_fitness(fitness)
+        members = np.arange(len(fitness)).reshape(-1, 2 if self.rates.antithetic else 1)
+        best = np.argsort(-fitness[members].max(axis=1), kind="stable")[: self.rates.top_directions]
+        return members[np.sort(best)].ravel()
+
+    def _step(self, gradient: torch.Tensor, weight_entropy: float) -> Update:
+        norm, before = torch.linalg.vector_norm(gradient), self.center.clone()
+        self._center.grad = gradient.neg_()
+        self._optimizer.param_groups[0]["lr"] = self.lr
+        self._optimizer.step()
+        self._center.grad = None
+        if self.anchor is not None:
+            self.center.lerp_(self.anchor, min(1.0, self.lr * self.rates.anchor_decay))
+        moved = torch.linalg.vector_norm(before.sub_(self.center))
+        norms = torch.stack([norm, moved, torch.linalg.vector_norm(self.center)]).tolist()
+        done = Update(*norms, self.sigma, self.lr, weight_entropy)
+        self.generation += 1
+        self.lr *= self.rates.lr_decay
+        self.sigma *= self.rates.sigma_decay
+        return done
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that moves, and the anchor, as copies on the CPU."""
+        moments = {n: v.to("cpu", copy=True) for n, v in self._optimizer.state.get(self._center, {}).items() if v is not None}
+        anchor = {} if self.anchor is None else {"anchor": self.anchor.to("cpu", copy=True)}
+        center = self.center.to("cpu", copy=True)
+        return {"center": center, "optimizer": moments, "generation": self.generation, "lr": self.lr, "sigma": self.sigma} | anchor
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a `state_dict`. A centre of another size raises ValueError."""
+        center = torch.as_tensor(state["center"])
+        if center.shape != self.center.shape:
+            raise ValueError(f"the state has {center.numel():,} parameters; this strategy has {self.center.numel():,}")
+        self.center.copy_(center)
+        if self.anchor is not None:
+            self.anchor.copy_(state["anchor"])
+        self._optimizer.state.pop(self._center, None)
+        if state["optimizer"]:
+            self._optimizer.state[self._center] = {n: self._placed(n, v) for n, v in state["optimizer"].items()}
+        self.generation, self.lr, self.sigma = state["generation"], state["lr"], state["sigma"]
+
+    def _placed(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """A copy of a moment on the device; the count of steps stays on the CPU unless the optimizer is fused."""
+        fused = self._optimizer.param_groups[0].get("fused")
+        return value.to(self.device if value.ndim or (name == "step" and fused) else "cpu", copy=True)
