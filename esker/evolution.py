@@ -15,7 +15,7 @@ from esker.config.options import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.errors import RunError, UsageError
 from esker.functions import assembly as parts
 from esker.functions.batches import Batches
-from esker.functions.parameters import Filter, Flat, Subject, layout_of
+from esker.functions.parameters import Filter, Subject
 from esker.functions.reward import BadReward, Function, number
 from esker.functions.saving import check_path, save
 from esker.functions.task import Caller, Functions, generators_kept, seed_generators
@@ -57,17 +57,17 @@ class Evolution:
         self.on_iteration = on_iteration
         self.history: list[Row] = []
         self.outcome: Outcome | None = None
-        self.notices: list[str] = []  # what had to be mended on resume
+        self.notices: list[str] = []  # what the user should know: what was repaired on resume, what falls back
         self._test_kwargs = test_kwargs
         self._tester: Caller | None = None
         self._report_every: int | None = None
-        self._flat = Flat(model, layout_of(model, params))
+        self._flat = parts.flat_of(config, model, params)
         self._task: Functions | Batches
         if reward is not None:
             self._task = parts.function_task(config, self._flat, reward, test_kwargs or {})
         else:
             assert reward_batch is not None
-            self._task = parts.batch_task(config, self._flat, reward_batch)
+            self._task = parts.batch_task(config, self._flat, reward_batch, self._note)
         self._table = parts.noise_table(config, self._flat)
         if self._table is not None:
             weakref.finalize(self, self._table.close)
@@ -90,7 +90,7 @@ class Evolution:
         options = {name: value for name, value in stored.items() if value != default_of(known[name])}
         self = cls(model, reward, **{**options, **arguments})
         self._folder = folder
-        self.notices = parts.continue_in(folder, self.config, self._state, parts.about(self._flat, self._task))
+        self.notices += parts.continue_in(folder, self.config, self._state, parts.about(self._flat, self._task))
         self.history = folder.rows()
         self._flat.write(self._state.final)
         return self
@@ -147,6 +147,11 @@ class Evolution:
             self._report(row)
         stop = self.on_iteration is not None and self.on_iteration(row)
         return "stopped by on_iteration" if stop else None
+
+    def _note(self, text: str) -> None:
+        self.notices.append(text)
+        if not self.config.quiet:
+            print(text, flush=True)
 
     def _report(self, row: Row) -> None:
         """Make the test call, print a line, save the parameters."""

@@ -331,8 +331,12 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
     population: int = option(50, "members per iteration", low=2)
     sigma: float = option(0.1, "scale of the perturbations", above=0)
     lr: float = option(0.001, "learning rate of the optimizer", above=0)
-    noise: Literal["table", "counter"] = option("table", "perturbations from a shared table, or drawn by counter")
+    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
+    vectors: Literal["noise", "keep"] = option("noise", "biases and norms get ordinary noise, or stay (noise low-rank)")
+    dtype: Literal["float32", "bfloat16", "float16"] = option("float32", "type of the evaluated model (noise low-rank)")
+    anchor_decay: float = option(0.0, "pull the centre back towards its start: lr × this × the way (noise low-rank)", low=0)
     evaluations_per_member: int = option(1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1)
     center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1)
     members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
@@ -349,6 +353,9 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
         self.check_goal()
         if self.shaping in ("sign", "centered_sign_rank"):
             raise UsageError(f"shaping {self.shaping!r} counts the rewards of steps, and a function has none")
+        given = [name for name in LOW_RANK_OPTIONS if getattr(self, name) != getattr(EvolutionConfig, name)]
+        if given and self.noise != "low-rank":
+            raise UsageError(f"{given[0]} is for noise='low-rank', and this is noise={self.noise!r}")
         if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
             raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
 
@@ -361,6 +368,7 @@ RESUMABLE = frozenset(
     | {"training_steps", "actors"}  # of the hybrids
 )
 
+LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "anchor_decay")  # of an evolution, for low-rank noise only
 EVOLUTION_RESUMABLE = frozenset(
     {f.name for f in fields(StopOptions)}
     | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from esker.engines.local import LocalEngine
 from esker.engines.threads import ThreadEngine
 from esker.errors import RunError, UsageError
 from esker.functions.batches import BatchEngine, Batches
-from esker.functions.parameters import Flat
+from esker.functions.lowrank.batches import LowRankBatches, LowRankEngine
+from esker.functions.lowrank.parts import kept_layout, parts_of
+from esker.functions.lowrank.state import LowRankEvolution
+from esker.functions.parameters import Filter, Flat, Subject, layout_of
 from esker.functions.pickling import check_sendable
 from esker.functions.reward import Function, call_of
 from esker.functions.state import FunctionEvolution
@@ -41,9 +44,21 @@ def check_form(reward: Function | None, reward_batch: Function | None, options: 
         raise UsageError("generations is not an option here; say how many to run(iterations)")
     if reward_batch is None and options.get("members_per_batch") is not None:
         raise UsageError("members_per_batch is for reward_batch; reward(model) is given one member at a time")
+    if reward_batch is None and options.get("noise") == "low-rank":
+        raise UsageError("noise='low-rank' evaluates many members at once; give reward_batch(members) instead of reward")
     if reward_batch is not None:
         for name in [*(name for name in ONE_BY_ONE if name in options), *(["test_kwargs"] if tests else [])]:
             raise UsageError(f"{name} is for reward(model); reward_batch is called in this process, in batches")
+
+
+def flat_of(config: EvolutionConfig, model: Subject, params: Filter | None) -> Flat:
+    """What moves, as one vector."""
+    layout = layout_of(model, params)
+    if config.noise != "low-rank":
+        return Flat(model, layout)
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"noise='low-rank' perturbs the layers of a module, and model is a {type(model).__name__}")
+    return Flat(model, kept_layout(model, layout, config.vectors))
 
 
 def function_task(config: EvolutionConfig, flat: Flat, reward: Function, test_kwargs: Mapping[str, Any]) -> Functions:
@@ -61,9 +76,9 @@ def function_task(config: EvolutionConfig, flat: Flat, reward: Function, test_kw
     )
 
 
-def batch_task(config: EvolutionConfig, flat: Flat, reward_batch: Function) -> Batches:
+def batch_task(config: EvolutionConfig, flat: Flat, reward_batch: Function, note: Callable[[str], None]) -> Batches:
     """The task of a reward that is given many members at once."""
-    return Batches(
+    task = Batches(
         subject=flat.subject,
         layout=flat.layout,
         call=call_of(reward_batch, {}, "reward_batch"),
@@ -73,6 +88,13 @@ def batch_task(config: EvolutionConfig, flat: Flat, reward_batch: Function) -> B
         members_per_batch=config.members_per_batch,
         failures_stop=config.on_error == "stop",
     )
+    if config.noise != "low-rank":
+        return task
+    assert isinstance(flat.subject, torch.nn.Module)
+    parts = parts_of(flat.subject, flat, config.rank)
+    for notice in parts.notices:
+        note(notice)
+    return LowRankBatches(**vars(task), parts=parts, dtype=getattr(torch, config.dtype), note=note)
 
 
 def device_of(config: EvolutionConfig, flat: Flat) -> str:
@@ -105,6 +127,8 @@ def initial_state(
     start = flat.read()
     if not np.isfinite(start).all():
         raise UsageError("the model's parameters hold NaN or infinity; expected finite numbers")
+    if isinstance(task, LowRankBatches):
+        return LowRankEvolution(config, start, task)
     noise = TableNoise(table, config.seed, len(start)) if table else CounterNoise(config.seed, len(start))
     return FunctionEvolution(config, start, noise, task.describe if isinstance(task, Functions) else None)
 
@@ -112,8 +136,10 @@ def initial_state(
 @contextlib.contextmanager
 def function_engine(config: EvolutionConfig, task: Functions | Batches, table: NoiseTable | None) -> Iterator[Evaluates]:
     """Where evaluation happens, closed whatever happens; inside this process torch keeps to one thread, as workers do."""
-    engine: BatchEngine | InlineEngine | ThreadEngine | LocalEngine
-    if isinstance(task, Batches):
+    engine: BatchEngine | LowRankEngine | InlineEngine | ThreadEngine | LocalEngine
+    if isinstance(task, LowRankBatches):
+        engine = LowRankEngine(task)
+    elif isinstance(task, Batches):
         engine = BatchEngine(task, table)
     elif config.workers == 0:
         engine = InlineEngine(task, table)
@@ -145,9 +171,16 @@ def about(flat: Flat, task: Functions | Batches) -> dict[str, Any]:
         "parameters": flat.describe(),
         "start": hashlib.sha256(flat.read().tobytes()).hexdigest(),
         "batched": isinstance(task, Batches),
-        "fingerprint": fingerprint(None),
+        "fingerprint": fingerprint(None) + _accelerator(task),
         "versions": {"esker": __version__, **versions},
     }
+
+
+def _accelerator(task: Functions | Batches) -> str:
+    """The device whose bits an update depends on, where it is no CPU."""
+    device = resolve_device(task.device)
+    low = isinstance(task, LowRankBatches) and device.type == "cuda"
+    return f" {torch.cuda.get_device_name(device)}" if low else ""
 
 
 def continue_in(folder: RunFolder, config: EvolutionConfig, state: FunctionEvolution, here: dict[str, Any]) -> list[str]:

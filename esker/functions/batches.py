@@ -119,21 +119,23 @@ class BatchEngine:
             raise RunError(f"{where}: {error}") from None
         except Exception as error:
             raise RunError(f"{where}: {type(error).__name__}: {error}\n{traceback.format_exc()}".rstrip()) from error
-        return self._finite(values, where)
+        return finite(values, where, self.task.failures_stop)
 
     def _argument(self, rows: torch.Tensor) -> Any:
         if isinstance(self.subject, nn.Module):
             return Members(self.subject, dict(zip(self.flat.layout.names, self.flat.stacked(rows), strict=True)))
         return self.flat.in_place_of(rows)
 
-    def _finite(self, values: NDArray[np.float64], where: str) -> NDArray[np.float64]:
-        wrong = np.flatnonzero(~np.isfinite(values))
-        if len(wrong) and self.task.failures_stop:
-            first = int(wrong[0])
-            raise RunError(f"{where}: reward_batch returned {values[first]} at place {first}; expected finite numbers")
-        return np.where(np.isfinite(values), values, np.nan)
-
     def close(self) -> None:
         """Leave the model as it came, in its buffers and modes."""
         if self._origin is not None:
             self._origin.restore()
+
+
+def finite(values: NDArray[np.float64], where: str, failures_stop: bool) -> NDArray[np.float64]:
+    """A batch's fitness with NaN for members that failed; where failures stop a run they raise RunError."""
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong) and failures_stop:
+        first = int(wrong[0])
+        raise RunError(f"{where}: reward_batch returned {values[first]} at place {first}; expected finite numbers")
+    return np.where(np.isfinite(values), values, np.nan)

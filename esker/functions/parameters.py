@@ -6,6 +6,7 @@ only ever overwritten with a cast, never added to in place, so nothing accumulat
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ class Layout:
 
 
 def layout_of(subject: Subject, params: Filter | None = None) -> Layout:
-    """The layout of what may move: not frozen, and chosen by `params` (names, or a function of name and tensor).
+    """The layout of what may move: not frozen, and chosen by `params` (names or patterns, or a function of name and tensor).
 
     Nothing to move, or something that cannot be perturbed, raises UsageError.
     """
@@ -108,10 +109,17 @@ def _chosen(named: list[tuple[str, torch.Tensor]], params: Filter | None) -> lis
     if callable(params):
         return [(name, tensor) for name, tensor in named if params(name, tensor)]
     known = [name for name, _ in named]
-    wanted = {params} if isinstance(params, str) else set(params)
-    for name in sorted(wanted - set(known)):
-        raise UsageError(f"params names {name!r}, and the model has no such parameter{nearest(name, known)}")
+    given = [params] if isinstance(params, str) else list(params)
+    wanted = {name for pattern in given for name in _matching(pattern, known)}
     return [(name, tensor) for name, tensor in named if name in wanted]
+
+
+def _matching(pattern: str, known: list[str]) -> list[str]:
+    """The names that a name or a pattern of * and ? stands for. None at all raises UsageError."""
+    names = [pattern] if pattern in known else fnmatch.filter(known, pattern)
+    if not names:
+        raise UsageError(f"params names {pattern!r}, and the model has no such parameter{nearest(pattern, known)}")
+    return names
 
 
 def _movable(chosen: list[tuple[str, torch.Tensor]], subject: Subject, everything: bool) -> list[tuple[str, torch.Tensor]]:

@@ -97,14 +97,14 @@ class FunctionEvolution(Center):
     def snapshot(self) -> Snapshot:
         """Everything that is state, ready to run the next generation."""
         snapshot = super().snapshot()
-        best = {} if self.best is None else {"best_center": self.best.numpy()}
+        best = {} if self.best is None else {"best_center": self.best.cpu().numpy()}
         return Snapshot(self.generation, snapshot.arrays | best, snapshot.values)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         super().restore(snapshot)
         best = snapshot.arrays.get("best_center")
-        self.best = None if best is None else torch.from_numpy(np.array(best))
+        self.best = None if best is None else torch.from_numpy(np.array(best)).to(self.strategy.center.device)
 
 
 def _as_batch(plan: Plan) -> Batch:

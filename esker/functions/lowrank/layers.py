@@ -13,10 +13,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from esker.functions.lowrank.loaded import Loaded
+from esker.errors import UsageError
+from esker.functions.lowrank.loaded import Loaded, split
 from esker.functions.lowrank.parts import Part, Parts, is_matrix_layer
 
+TENSOR = object()  # stands for a tensor in an output
 FUSED_RANK = 4  # up to this rank a compiler is given sums of products, which it fuses into its neighbours
 
 
@@ -26,18 +29,22 @@ class Thin:
     def __init__(self, loaded: Loaded, weight: Part | None, bias: Part | None) -> None:
         self.loaded = loaded
         self.root = sqrt(loaded.parts.rank)
-        self.a, self.b = loaded.factors(weight) if weight is not None else (None, None)
+        self.a: torch.Tensor | None = None
+        self.b: torch.Tensor | None = None
+        if weight is not None:
+            self.a, self.b = loaded.factors(weight)
         self.bias = None if bias is None else loaded.full(bias)
 
     def scaled(self, inner: torch.Tensor) -> torch.Tensor:
         """(directions, n, …) values times their member's scale, with 1/√r."""
         loaded = self.loaded
-        split = inner.unflatten(1, (loaded.mirror, -1))
-        scales = loaded.scales.reshape(*loaded.scales.shape, *[1] * (split.ndim - 2)) / self.root
-        return (split * scales).flatten(1, 2)
+        parted = split(inner, 1, loaded.mirror, -1)
+        scales = loaded.scales.reshape(*loaded.scales.shape, *[1] * (parted.ndim - 2)) / self.root
+        return (parted * scales).flatten(1, 2)
 
     def linear(self, x: torch.Tensor, y: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """y + s (x right) leftᵀ/√r, for rows of x and y ordered by member."""
+        check_rows(x, self.loaded.members)
         rows = x.reshape(self.loaded.directions, -1, x.shape[-1])
         out = y.reshape(self.loaded.directions, -1, y.shape[-1])
         if torch.compiler.is_compiling() and self.loaded.parts.rank <= FUSED_RANK:
@@ -58,10 +65,19 @@ class Thin:
             return y
         loaded = self.loaded
         noise = (loaded.scales[:, :, None] * self.bias[:, None, :]).flatten(0, 1)  # (members, channels)
-        split = y.unflatten(0, (loaded.members, -1))
-        shape = [1] * split.ndim
+        parted = split(y, 0, loaded.members, -1)
+        shape = [1] * parted.ndim
         shape[0], shape[channel if channel < 0 else channel + 1] = noise.shape
-        return (split + noise.reshape(shape)).flatten(0, 1)
+        return (parted + noise.reshape(shape)).flatten(0, 1)
+
+
+def check_rows(x: torch.Tensor, members: int) -> None:
+    """A first axis that cannot hold the members raises UsageError."""
+    if x.shape[0] % members:
+        raise UsageError(
+            f"a layer was given a batch of shape {tuple(x.shape)} for {members} members: the module moves its batch away "
+            "from the first axis; use noise='counter', or leave that layer out with params="
+        )
 
 
 class MembersLinear(nn.Linear):
@@ -112,12 +128,12 @@ class _MembersConv:
         count = loaded.directions
         filters = b.transpose(1, 2).reshape(count, 1, rank, *layer.weight.shape[1:])  # the same for each group of channels
         filters = filters.expand(-1, groups, *filters.shape[2:]).reshape(count * groups * rank, *layer.weight.shape[1:])
-        side = input.unflatten(0, (count, -1)).transpose(0, 1).flatten(1, 2)  # directions beside each other, as channels
+        side = split(input, 0, count, -1).transpose(0, 1).flatten(1, 2)  # directions beside each other, as channels
         convolve = F.conv2d if input.ndim == 4 else F.conv1d
         inner = convolve(side, filters, None, layer.stride, layer.padding, layer.dilation, count * groups)
-        inner = inner.unflatten(1, (count, groups, rank)).transpose(0, 1)  # (directions, n, groups, r, …)
+        inner = split(inner, 1, count, groups, rank).transpose(0, 1)  # (directions, n, groups, r, …)
         inner = self.thin.scaled(inner).flatten(4)
-        left = a.unflatten(1, (groups, -1))  # (directions, groups, outputs, r)
+        left = split(a, 1, groups, -1)  # (directions, groups, outputs, r)
         out = torch.einsum("dngrl,dgor->dngol", inner, left)
         return out.reshape(input.shape[0], -1, *self._spatial(input))
 
@@ -177,22 +193,22 @@ class Unit:
         self.moving = moving
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        flat, spec = torch.utils._pytree.tree_flatten((args, kwargs))
-        flat = [self._split(value) for value in flat]
-        dims = [0 if isinstance(value, torch.Tensor) and self._is_batch(before) else None for value, before in flat]
+        given, spec = tree_flatten((args, kwargs))
+        batch = [isinstance(value, torch.Tensor) and self._is_batch(value) for value in given]
+        parted = [split(v, 0, self.loaded.members, -1) if b else v for v, b in zip(given, batch, strict=True)]
+        kept: list[Any] = []  # what vmap cannot return: the structure of the output, and the parts that are no tensors
 
-        def forward(parameters: dict[str, torch.Tensor], *values: Any) -> Any:
-            inputs, keywords = torch.utils._pytree.tree_unflatten(list(values), spec)
-            return torch.func.functional_call(self.plain, parameters, inputs, keywords)
+        def forward(parameters: dict[str, torch.Tensor], *values: Any) -> tuple[torch.Tensor, ...]:
+            inputs, keywords = tree_unflatten(list(values), spec)
+            out, structure = tree_flatten(torch.func.functional_call(self.plain, parameters, inputs, keywords))
+            kept[:] = structure, [TENSOR if isinstance(part, torch.Tensor) else part for part in out]
+            return tuple(part for part in out if isinstance(part, torch.Tensor))
 
-        values = [value for value, _ in flat]
-        out = torch.vmap(forward, in_dims=(0, *dims), randomness="different")(self._stacked(), *values)
-        return torch.utils._pytree.tree_map(lambda t: t.flatten(0, 1) if isinstance(t, torch.Tensor) else t, out)
-
-    def _split(self, value: Any) -> tuple[Any, Any]:
-        if isinstance(value, torch.Tensor) and self._is_batch(value):
-            return value.unflatten(0, (self.loaded.members, -1)), value
-        return value, value
+        dims = (0, *(0 if b else None for b in batch))
+        outputs = iter(torch.vmap(forward, in_dims=dims, randomness="different")(self._stacked(), *parted))
+        structure, others = kept
+        whole = [next(outputs).flatten(0, 1) if other is TENSOR else other for other in others]
+        return tree_unflatten(whole, structure)
 
     def _is_batch(self, value: torch.Tensor) -> bool:
         return value.ndim > 0 and value.shape[0] > 0 and value.shape[0] % max(self.loaded.rows, 1) == 0

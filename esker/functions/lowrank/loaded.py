@@ -39,8 +39,14 @@ class Loaded:
         (rows, columns), rank = part.matrix, self.parts.rank
         values = self.noise[:, part.noise]
         a, b = values[:, : rows * rank], values[:, rows * rank :]
-        return a.unflatten(1, (rows, rank)), b.unflatten(1, (columns, rank))
+        return split(a, 1, rows, rank), split(b, 1, columns, rank)
 
     def full(self, part: Part) -> torch.Tensor:
         """(directions, *shape): a part's noise for every number, as a view."""
-        return self.noise[:, part.noise].unflatten(1, part.shape) if part.shape else self.noise[:, part.noise][:, 0]
+        values = self.noise[:, part.noise]
+        return split(values, 1, *part.shape) if part.shape else values[:, 0]
+
+
+def split(tensor: torch.Tensor, axis: int, *sizes: int) -> torch.Tensor:
+    """One axis as several."""
+    return tensor.unflatten(axis, sizes)  # type: ignore[no-untyped-call]

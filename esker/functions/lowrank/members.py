@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from esker.errors import UsageError
-from esker.functions.lowrank.loaded import Loaded
-
-# How far a batched output may lie from the same member's own, in parts of its size: rounding, by type.
-ROUNDING = {torch.float32: 1e-3, torch.bfloat16: 3e-2, torch.float16: 5e-3}
+from esker.functions.lowrank.loaded import Loaded, split
 
 
 class LowRankMembers:
@@ -23,54 +20,80 @@ class LowRankMembers:
     that works on the flattened batch (members × inputs rows, ordered by member), as generation with a cache does.
     """
 
-    def __init__(self, module: nn.Module, loaded: Loaded) -> None:
+    def __init__(self, module: nn.Module, loaded: Loaded, layers: Mapping[str, nn.Module]) -> None:
         self.module = module
         self.loaded = loaded
+        self.layers = layers
+        self.keep_call = False  # remember the next call and the layers that it left out, for the check of a run
+        self.kept: tuple[Any, Any] | None = None
+        self.idle: set[str] = set()
 
     def __len__(self) -> int:
         return self.loaded.members
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         """(n, batch, …) outputs of every member for the same inputs."""
-        shared = _map(self._repeat, (inputs, keywords))
-        return self._forward(*shared)
+        return self._forward(*mapped(self._repeat, (inputs, keywords)))
 
     def each(self, *inputs: Any, **keywords: Any) -> Any:
         """(n, batch, …) outputs where every member has inputs of its own: the first axis counts members."""
-        own = _map(self._flatten, (inputs, keywords))
-        return self._forward(*own)
+        return self._forward(*mapped(self._flatten, (inputs, keywords)))
 
     def _repeat(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.expand(len(self), *tensor.shape).flatten(0, 1) if tensor.ndim else tensor
+        return self._cast(tensor.expand(len(self), *tensor.shape).flatten(0, 1) if tensor.ndim else tensor)
 
     def _flatten(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.ndim < 2 or len(tensor) != len(self):
             raise UsageError(f"each() was given shape {tuple(tensor.shape)}; expected ({len(self)} members, batch, …)")
-        return tensor.flatten(0, 1)
+        return self._cast(tensor.flatten(0, 1))
+
+    def _cast(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self.loaded.noise.dtype) if tensor.is_floating_point() else tensor
 
     def _forward(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        rows = {len(tensor) for tensor in _tensors((inputs, keywords)) if tensor.ndim}
-        self.loaded.rows = max(rows, default=0)
+        self.loaded.rows = max((len(t) for t in tensors_in((inputs, keywords)) if t.ndim), default=0)
         with torch.no_grad():
+            out = self._kept(inputs, keywords) if self.keep_call else self.module(*inputs, **keywords)
+        return mapped(lambda t: split(t, 0, len(self), -1) if t.ndim and len(t) % len(self) == 0 else t, out)
+
+    def _kept(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A call that is remembered; one with objects other than tensors cannot be repeated for a member alone."""
+        self.keep_call, self.idle = False, set(self.layers)
+        hooks = [
+            layer.register_forward_pre_hook(lambda *_, name=name: self.idle.discard(name))
+            for name, layer in self.layers.items()
+        ]
+        try:
             out = self.module(*inputs, **keywords)
-        return _map(lambda t: t.unflatten(0, (len(self), -1)) if t.ndim and len(t) % len(self) == 0 else t, out)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if all(isinstance(value, torch.Tensor) for value in (*inputs, *keywords.values())):
+            self.kept = (inputs, keywords), out
+        return out
 
 
-def _map(function: Any, value: Any) -> Any:
-    """Apply a function to the tensors in lists, tuples and mappings; other objects pass."""
+def mapped(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
+    """A function applied to the tensors in lists, tuples and mappings; other objects pass."""
     if isinstance(value, torch.Tensor):
         return function(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_map(function, part) for part in value))
+        return type(value)(*(mapped(function, part) for part in value))
     if isinstance(value, list | tuple):
-        return type(value)(_map(function, part) for part in value)
+        return type(value)(mapped(function, part) for part in value)
     if isinstance(value, Mapping):  # transformers' outputs are mappings that are built from keywords
-        mapped = {name: _map(function, part) for name, part in value.items()}
-        return mapped if type(value) is dict else type(value)(**mapped)
+        parts = {name: mapped(function, part) for name, part in value.items()}
+        return parts if type(value) is dict else type(value)(**parts)
     return value
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in lists, tuples and mappings."""
     found: list[torch.Tensor] = []
-    _map(lambda tensor: found.append(tensor) or tensor, value)  # type: ignore[func-returns-value]
+
+    def see(tensor: torch.Tensor) -> torch.Tensor:
+        found.append(tensor)
+        return tensor
+
+    mapped(see, value)
     return found

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 import torch
 
-from esker.address import Purpose, keys
+from esker.noise.address import Purpose, keys
 
 LEVELS = 1 << 16
 WORDS = 1 << 24  # 64-bit words that are held at once

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from esker.errors import UsageError
-from esker.flat import Flat, Layout
+from esker.functions.parameters import Flat, Layout
 
 Vectors = Literal["noise", "keep"]
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)  # and transformers' Conv1D, known by its name

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from esker.functions.lowrank.loaded import split
 from esker.functions.lowrank.normals import normals
 from esker.functions.lowrank.parts import Part, Parts
-from esker.population import by_direction
-from esker.shaping import check_fitness, entropy, shape
-from esker.strategies.openai_es import OPTIMIZERS, Update
+from esker.noise.population import by_direction
+from esker.noise.shaping import check_fitness, entropy, shape
+from esker.strategies.openai_es import OPTIMIZERS
+from esker.strategies.strategy import Update
 
 NUMBERS = 1 << 27  # normals that an update holds at once
 
@@ -75,7 +77,9 @@ class LowRankES:
         """Move the centre by the fitness of members 0, 1, … of this generation (higher is better)."""
         values = np.asarray(fitness, dtype=np.float64)
         if values.shape != (self.rates.population,):
-            raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {self.rates.population} members")
+            raise ValueError(
+                f"fitness has shape {values.shape}; expected one number for each of {self.rates.population} members"
+            )
         chosen = np.arange(len(values)) if self.rates.top_directions is None else self._best(values)
         weights = np.zeros(len(values))
         weights[chosen] = shape(self.rates.shaping, values[chosen])
@@ -103,9 +107,9 @@ class LowRankES:
             total.addmv_(noise.T, weights)
             return
         (rows, columns), rank = part.matrix, self.parts.rank
-        a = noise[:, : rows * rank].unflatten(1, (rows, rank)) * (weights / sqrt(rank))[:, None, None]
+        a = split(noise[:, : rows * rank], 1, rows, rank) * (weights / sqrt(rank))[:, None, None]
         left = a.transpose(0, 1).reshape(rows, -1)  # (rows, directions × r)
-        right = noise[:, rows * rank :].unflatten(1, (columns, rank)).transpose(1, 2).reshape(-1, columns)
+        right = split(noise[:, rows * rank :], 1, columns, rank).transpose(1, 2).reshape(-1, columns)
         total.view(rows, columns).addmm_(left, right)
 
     def _best(self, fitness: np.ndarray) -> np.ndarray:
@@ -124,19 +128,20 @@ class LowRankES:
         if self.anchor is not None:
             self.center.lerp_(self.anchor, min(1.0, self.lr * self.rates.anchor_decay))
         moved = torch.linalg.vector_norm(before.sub_(self.center))
-        norms = torch.stack([norm, moved, torch.linalg.vector_norm(self.center)]).tolist()
-        done = Update(*norms, self.sigma, self.lr, weight_entropy)
+        norms = torch.stack([norm, moved, torch.linalg.vector_norm(self.center)]).tolist()  # one wait for the device
+        done = Update(norms[0], norms[1], norms[2], self.sigma, self.lr, weight_entropy)
         self.generation += 1
         self.lr *= self.rates.lr_decay
         self.sigma *= self.rates.sigma_decay
         return done
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves, and the anchor, as copies on the CPU."""
-        moments = {n: v.to("cpu", copy=True) for n, v in self._optimizer.state.get(self._center, {}).items() if v is not None}
-        anchor = {} if self.anchor is None else {"anchor": self.anchor.to("cpu", copy=True)}
+        """Everything that moves, as copies on the CPU."""
+        moments = {
+            n: v.to("cpu", copy=True) for n, v in self._optimizer.state.get(self._center, {}).items() if v is not None
+        }
         center = self.center.to("cpu", copy=True)
-        return {"center": center, "optimizer": moments, "generation": self.generation, "lr": self.lr, "sigma": self.sigma} | anchor
+        return {"center": center, "optimizer": moments, "generation": self.generation, "lr": self.lr, "sigma": self.sigma}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
@@ -144,8 +149,6 @@ class LowRankES:
         if center.shape != self.center.shape:
             raise ValueError(f"the state has {center.numel():,} parameters; this strategy has {self.center.numel():,}")
         self.center.copy_(center)
-        if self.anchor is not None:
-            self.anchor.copy_(state["anchor"])
         self._optimizer.state.pop(self._center, None)
         if state["optimizer"]:
             self._optimizer.state[self._center] = {n: self._placed(n, v) for n, v in state["optimizer"].items()}

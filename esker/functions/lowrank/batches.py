@@ -1,0 +1,172 @@
+"""Evaluates low-rank generations on one device: the module is converted once, then members are loaded into it in chunks."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from esker.errors import RunError, UsageError
+from esker.functions.batches import Batch, Batches, finite
+from esker.functions.lowrank.check import check_members
+from esker.functions.lowrank.layers import convert
+from esker.functions.lowrank.loaded import Loaded
+from esker.functions.lowrank.members import LowRankMembers
+from esker.functions.lowrank.parts import Parts, training_statistics
+from esker.functions.lowrank.strategy import LowRankES
+from esker.functions.parameters import Flat
+from esker.functions.reward import BadReward, label, numbers
+from esker.functions.task import Origin, generators_kept, resolve_device, seed_generators
+from esker.noise.address import Purpose, episode_seed
+
+CPU_MEMBERS = 256  # members of a chunk by default on a CPU; elsewhere all of them, or what fits
+
+
+def _silent(text: str) -> None:
+    """Notices go nowhere unless someone asks for them."""
+
+
+@dataclass(frozen=True)
+class LowRankBatches(Batches):
+    """What `reward_batch` is called on where noise is low-rank."""
+
+    parts: Parts
+    dtype: torch.dtype
+    note: Callable[[str], None] = field(default=_silent)
+
+
+@dataclass(frozen=True)
+class LowRankJob:
+    """A generation: its centre, scale and noise are the strategy's, on the device already."""
+
+    strategy: LowRankES
+
+    @property
+    def generation(self) -> int:
+        """The generation to evaluate."""
+        return self.strategy.generation
+
+
+class LowRankEngine:
+    """Evaluates whole generations inside this process; every chunk has the same shape, padded with the centre."""
+
+    def __init__(self, task: LowRankBatches) -> None:
+        assert isinstance(task.subject, nn.Module)
+        self.task = task
+        self.device = resolve_device(task.device)
+        self.module = evaluation_copy(task.subject, self.device, task.dtype)
+        mixing = training_statistics(self.module)
+        if mixing is not None:
+            raise UsageError(f"layer {mixing!r} takes statistics of its batch, which mixes members; call model.eval() first")
+        self.flat = Flat(self.module, task.layout)
+        self.mirror = 2 if task.antithetic else 1
+        self._origin = Origin(self.module)
+        self._members: LowRankMembers | None = None
+        self._size = task.members_per_batch or (CPU_MEMBERS if self.device.type == "cpu" else None)
+        self._checked = False
+
+    def evaluate(self, job: LowRankJob, plan: Batch) -> None:
+        """Fill the plan. A failure raises RunError, or becomes NaN where failed members rank last."""
+        with generators_kept(True), no_fast_path():
+            self._write(job.strategy.center)
+            start, count = 0, len(plan.fitness) // self.mirror
+            while start < count:
+                try:
+                    start += self._chunk(job.strategy, start, plan)
+                except torch.OutOfMemoryError as error:
+                    self._halve(error)
+
+    def _chunk(self, strategy: LowRankES, start: int, plan: Batch) -> int:
+        """Evaluate the next directions; the centre's evaluations follow the members of the first chunk."""
+        count, spare = len(plan.fitness) // self.mirror, -(-len(plan.center) // self.mirror)
+        members = self._loaded(count, spare)
+        chosen = range(start, min(start + members.loaded.directions - spare, count))
+        signs = torch.tensor([1.0, -1.0][: self.mirror], device=self.device)
+        members.loaded.load(strategy.noise(chosen), (strategy.sigma * signs).expand(len(chosen), -1))
+        for evaluation in range(plan.fitness.shape[1]):
+            values = self._call(members, strategy.generation, chosen, evaluation)
+            first, real = start * self.mirror, len(chosen) * self.mirror
+            plan.fitness[first : first + real, evaluation] = values[:real]
+            if not start and not evaluation:
+                plan.center[:] = values[len(values) - spare * self.mirror :][: len(plan.center)]
+        return len(chosen)
+
+    def _loaded(self, directions: int, spare: int) -> LowRankMembers:
+        """The converted module with room for one chunk, in chunks as equal as can be."""
+        most = max(1, directions if self._size is None else self._size // self.mirror)
+        size = -(-directions // -(-directions // min(most, directions))) + spare
+        if self._members is None or self._members.loaded.directions != size:
+            loaded = Loaded(self.task.parts, size, self.mirror, self.task.dtype, self.device)
+            layers = convert(self.module, self.task.parts, loaded)
+            self._members = LowRankMembers(self.module, loaded, layers)
+        return self._members
+
+    def _call(self, members: LowRankMembers, generation: int, chosen: range, evaluation: int) -> NDArray[np.float64]:
+        seed = episode_seed(self.task.seed, Purpose.FUNCTION, generation, 1 + chosen.start, evaluation)
+        seed_generators(seed)
+        self._origin.restore()
+        first, last = chosen.start * self.mirror, chosen.stop * self.mirror - 1
+        where = f"{label(self.task.call.function)}, iteration {generation}, members {first} to {last}, seed {seed}"
+        members.keep_call = not self._checked
+        try:
+            given = self.task.call(members, lambda: members, seed, {})
+            values = numbers(given, len(members), self.device).numpy()
+        except BadReward as error:
+            raise RunError(f"{where}: {error}") from None
+        except (torch.OutOfMemoryError, UsageError):
+            raise
+        except Exception as error:
+            raise RunError(f"{where}: {type(error).__name__}: {error}\n{traceback.format_exc()}".rstrip()) from error
+        if not self._checked:
+            self._checked = True
+            check_members(self.task.subject, self.flat, members, self.task.note)
+        return finite(values, where, self.task.failures_stop)
+
+    def _write(self, center: torch.Tensor) -> None:
+        """Copy the centre into the evaluated module, with a cast."""
+        parts = [self.task.parts.parts[place] for place in self.flat.layout.places]
+        with torch.no_grad():
+            torch._foreach_copy_(self.flat.tensors, [center[part.at].view(part.shape) for part in parts])
+
+    def _halve(self, error: torch.OutOfMemoryError) -> None:
+        """Make chunks smaller, or give up where a chunk is one pair already."""
+        assert self._members is not None
+        now = self._members.loaded.directions
+        spare = 1
+        if now <= 1 + spare:
+            raise RunError(f"the device has no memory for a single pair of members: {str(error).splitlines()[0]}") from error
+        self._size = max(1, (now - spare) // 2) * self.mirror
+        self._members = None
+        torch.cuda.empty_cache()
+        self.task.note(f"out of memory on {self.device}: going on with {self._size} members at a time (members_per_batch)")
+
+    def close(self) -> None:
+        """Nothing is left behind: the converted module is the engine's own."""
+
+
+def evaluation_copy(module: nn.Module, device: torch.device, dtype: torch.dtype) -> nn.Module:
+    """A copy on the device with parameters of another type; buffers keep theirs, since some need their precision."""
+    copied = copy.deepcopy(module)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.data = parameter.data.to(device, dtype)
+            parameter.requires_grad_(False)
+    return copied.to(device)
+
+
+@contextlib.contextmanager
+def no_fast_path() -> Iterator[None]:
+    """torch's fused attention layers read weights without calling the layers that hold them."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)

@@ -1,0 +1,68 @@
+"""The state of a low-rank evolution: a strategy on the device, and the counters of every evolution by a reward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from esker.algorithms.center import Center, Progress
+from esker.config.options import EvolutionConfig
+from esker.functions.lowrank.batches import LowRankBatches, LowRankJob
+from esker.functions.lowrank.strategy import LowRankES, Rates
+from esker.functions.state import FunctionEvolution
+from esker.functions.task import resolve_device
+from esker.noise.directions import Row
+from esker.runs.checkpoints import Snapshot
+from esker.runs.facts import Facts
+from esker.system.torch_threads import one_torch_thread
+
+
+class LowRankEvolution(FunctionEvolution):
+    """Moves a centre that stays on its device; on a CPU updates keep to one thread, for equal bits."""
+
+    def __init__(self, config: EvolutionConfig, center: Row, task: LowRankBatches) -> None:
+        self.config = config
+        self.progress = Progress()
+        self.describe = None
+        self.best: torch.Tensor | None = None
+        rates = Rates(**{name: getattr(config, name) for name in Rates.__dataclass_fields__})
+        start = torch.from_numpy(center)
+        self.strategy: Any = LowRankES(start, task.parts, rates, config.seed, resolve_device(task.device))
+
+    @property
+    def final(self) -> Row:
+        """The parameters to end with: the best centre evaluated so far, or the last."""
+        best = self.best if self.config.final == "best" else None
+        return (self.strategy.center if best is None else best).cpu().numpy()
+
+    def job(self) -> LowRankJob:  # type: ignore[override]
+        """What the engine must know of this generation."""
+        return LowRankJob(self.strategy)
+
+    def improves(self, facts: Facts) -> bool:
+        """Whether this generation's centre is to be kept: with final='last' none is, since each costs a snapshot."""
+        return self.config.final == "best" and super().improves(facts)
+
+    def advance(self, facts: Facts) -> dict[str, Any]:
+        """Move everything by one generation; returns its row of the journal."""
+        if Center.improves(self, facts):
+            better = float(facts.center_returns.mean()), int(facts.generation[0])
+            if self.config.final == "best":
+                self.best = self.strategy.center.clone()
+            self.progress.best_return, self.progress.best_generation = better
+        with one_torch_thread(self.strategy.device.type == "cpu"):
+            return Center.advance(self, facts)
+
+    def snapshot(self) -> Snapshot:
+        """Everything that is state, and the start where the centre is pulled back to it."""
+        snapshot, anchor = super().snapshot(), self.strategy.anchor
+        arrays = {} if anchor is None else {"anchor": anchor.cpu().numpy()}
+        return Snapshot(snapshot.generation, snapshot.arrays | arrays, snapshot.values)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        super().restore(snapshot)
+        if self.strategy.anchor is not None:
+            self.strategy.anchor.copy_(torch.from_numpy(np.array(snapshot.arrays["anchor"])))
