@@ -29,6 +29,7 @@ from esker.runs.assembly import (
 from esker.runs.folder import Checkpoint, RunFolder, default_path
 from esker.runs.loading import Run, environment_of
 from esker.runs.runner import Callbacks, Stop, connect_engine, follow, has_coordinator, watch
+from esker.runs.trust import OF_CLUSTER, Trust, record_change, with_own
 from esker.runs.warm_start import warm_start
 from esker.worlds.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
 from esker.worlds.envpool import choose_vectorizer
@@ -88,6 +89,7 @@ def train(
     on_generation: Callable[[Row], Stop] | None = None,
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
     on_stop: Callable[[Run], None] | None = None,
+    trust: Trust = False,
     **options: Any,
 ) -> Run:
     """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
@@ -95,7 +97,8 @@ def train(
     Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
     says, else es. `on_generation` sees every row of the journal,
     `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
-    run when it has ended, however it did. What is wrong with the request raises UsageError, what fails under way RunError.
+    run when it has ended, however it did. `trust` names modules that a run given as `init_from` may import.
+    What is wrong with the request raises UsageError, what fails under way RunError.
     """
     resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
     observer = observer or observer_for(Console(), resolved.quiet)
@@ -114,7 +117,7 @@ def train(
     notices += said + network_notices(task)
     state, table = build_state(resolved, task)
     if resolved.init_from is not None:
-        notices.append(warm_start(state, resolved.init_from))
+        notices.append(warm_start(state, resolved.init_from, with_own(trust, resolved)))
     path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, resolved.algo, resolved.seed)
     resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
     folder = RunFolder.create(path, resolved, about)
@@ -155,11 +158,13 @@ def resume(
     on_generation: Callable[[Row], Stop] | None = None,
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
     on_stop: Callable[[Run], None] | None = None,
+    trust: Trust = False,
     **changes: Any,
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
 
-    `env` is needed only where the run was started with a callable that no worker can import.
+    `env` is needed only where the run was started with a callable that no worker can import. A run that names code by
+    import path is refused unless it was made on this machine or `trust` allows it: a list of modules, or True for all.
     """
     folder = RunFolder.open(Path(run_dir))
     for name in changes:
@@ -167,6 +172,9 @@ def resume(
             raise UsageError(
                 f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
             )
+    given = frozenset(changes) | (frozenset() if env is None else {"env"})
+    local = changes.get("engine", folder.values().get("engine", "local")) == "local"
+    folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
     folder.lock()
     before = folder.config(ALGORITHMS)
     config = build(type(before), _known(before, changes), changes)
@@ -176,7 +184,9 @@ def resume(
     with tried(environment, config.step_timeout) as probe:
         notices += check_fingerprint(folder, probe, config.inexact)
     if changes:
+        values = folder.values()
         folder.config_file.write_text(to_toml(config))
+        record_change(folder.about(), values, folder.values())
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
     if not callbacks and has_coordinator(config):
         return watch(folder, environment, observer, notices)

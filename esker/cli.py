@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 
 from esker.config.flags import Parser
@@ -37,7 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; answers its exit status."""
     from esker import __version__
 
-    sys.path.insert(0, os.getcwd())  # `module:make_env` means the user's own folder too
     parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
     parser.add_argument("--version", action="version", version=f"esker {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not hasattr(namespace, "command"):
             parser.print_help()
             return 0
+        _open_working_folder(namespace)
         return int(namespace.command(namespace))
     except UsageError as error:
         return _say(str(error), 2)
@@ -58,6 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
+
+
+def _open_working_folder(namespace: Namespace) -> None:
+    """Let modules of the working folder be imported, where the request names them; a run read there must not."""
+    if getattr(namespace, "imports_here", False):  # `module:make_env` means the user's own folder too
+        sys.path.insert(0, os.getcwd())
+    elif getattr(namespace, "trust", None):
+        sys.path.append(os.getcwd())  # last: it shadows nothing that is installed
 
 
 def _say(text: str, status: int) -> int:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 # A shell starts background jobs with SIGINT ignored, which children inherit: tests that press Ctrl-C would press in vain.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Runs made by tests are remembered in a folder of their own, which ends with the tests.
+STATE_HOME = tempfile.TemporaryDirectory(prefix="esker-state-")
+os.environ["XDG_STATE_HOME"] = STATE_HOME.name
 
 
 @pytest.fixture

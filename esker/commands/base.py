@@ -25,6 +25,12 @@ def command(
     return parser
 
 
+def add_trust(parser: Parser) -> None:
+    """A flag that allows code named by a run folder from elsewhere."""
+    text = "let a run from elsewhere import this module (or module:name), also from the current folder; repeatable"
+    parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=text)
+
+
 def console() -> Console:
     """The console that commands print to."""
     from rich.console import Console

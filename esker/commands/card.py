@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, add_trust, command, console
 from esker.config.flags import Parser
 
 HELP = """\
@@ -24,6 +24,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes to evaluate (default: 100)")
     parser.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one per core)")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder to write (default: RUN/card)")
+    add_trust(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -31,7 +32,9 @@ def run(namespace: Namespace) -> int:
     from esker.tools.card import write_card
 
     output = Path(namespace.output) if namespace.output else None
-    card = write_card(Path(namespace.run), namespace.checkpoint, namespace.episodes, output, namespace.workers)
+    card = write_card(
+        Path(namespace.run), namespace.checkpoint, namespace.episodes, output, namespace.workers, namespace.trust
+    )
     for notice in card.notices:
         print(f"note: {notice}", file=sys.stderr)
     mean, std = card.results["mean_reward"], card.results["std_reward"]

@@ -12,6 +12,7 @@ from esker.config.flags import Parser
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "check", run, "is this environment understood, exact on reset, and how fast")
+    parser.set_defaults(imports_here=True)
     parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
     parser.add_argument("--env-kwargs", default="{}", metavar="JSON", help="arguments for the environment")
     parser.add_argument("--wrapper", action="append", default=[], metavar="NAME", help="module:callable that wraps it")

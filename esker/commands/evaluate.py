@@ -6,7 +6,7 @@ import json
 import sys
 from argparse import Namespace
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, add_trust, command, console
 from esker.config.flags import Parser
 
 
@@ -19,6 +19,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
     parser.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one per core)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_trust(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -31,6 +32,7 @@ def run(namespace: Namespace) -> int:
         checkpoint=namespace.checkpoint,
         seed=namespace.seed,
         workers=namespace.workers,
+        trust=namespace.trust,
     )
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, add_trust, command, console
 from esker.config.flags import Parser
 
 ALL = "state-dict,torchscript,torch-export,onnx"
@@ -26,6 +26,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--format", default=ALL, metavar="NAME,…", help=f"which files (default: {ALL})")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder to write to (default: RUN/export)")
+    add_trust(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -34,7 +35,7 @@ def run(namespace: Namespace) -> int:
 
     forms = [part.strip() for part in namespace.format.split(",") if part.strip()]
     output = Path(namespace.output) if namespace.output else None
-    done, notices = export(Path(namespace.run), namespace.checkpoint, forms, output)
+    done, notices = export(Path(namespace.run), namespace.checkpoint, forms, output, namespace.trust)
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
     from rich.table import Table

@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, add_trust, command, console
 from esker.config.flags import Parser
 from esker.errors import UsageError
 
@@ -40,6 +40,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("--gif", action="store_true", help="write a GIF as well")
     parser.add_argument("--watch", action="store_true", help="show it in a window and write nothing")
     parser.add_argument("-o", "--output", metavar="FILE|DIR", help="FILE.mp4, FILE.gif or a folder (default: RUN/videos)")
+    add_trust(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -64,9 +65,9 @@ def run(namespace: Namespace) -> int:
         raise UsageError(f"output is {namespace.output!r}, and there are {len(wanted)} checkpoints; give a folder")
     for checkpoint in wanted:
         if namespace.watch:
-            _say(render.watch(path, checkpoint, options))
+            _say(render.watch(path, checkpoint, options, namespace.trust))
         else:
-            _say(render.render(path, checkpoint, options, output))
+            _say(render.render(path, checkpoint, options, output, namespace.trust))
     return 0
 
 

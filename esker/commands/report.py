@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, add_trust, command, console
 from esker.config.flags import Parser
 from esker.errors import UsageError
 
@@ -30,6 +30,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("--render", action="store_true", help="record the best policy of runs that have no video yet")
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine and follow the runs")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port for --serve (default: a free one)")
+    add_trust(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -39,7 +40,7 @@ def run(namespace: Namespace) -> int:
     if namespace.port and not namespace.serve:
         raise UsageError("--port is for --serve; add --serve or leave it out")
     if namespace.render:
-        _record(namespace.runs)
+        _record(namespace.runs, namespace.trust)
     return _serve(namespace.runs, namespace.port) if namespace.serve else _write(namespace.runs, namespace.output)
 
 
@@ -72,11 +73,11 @@ def _serve(runs: list[str], port: int) -> int:
     return 0
 
 
-def _record(runs: list[str]) -> None:
+def _record(runs: list[str], trust: list[str]) -> None:
     from esker.runs.reading import find_runs
     from esker.tools.render import Options, render
 
     for path in find_runs(runs):
         if not any((path / "videos").glob("*.mp4")):
-            recording = render(path, "best", Options())
+            recording = render(path, "best", Options(), trust=trust)
             console().print(f"recorded {recording.files[0]}", highlight=False, soft_wrap=True)

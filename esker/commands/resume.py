@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from esker.commands.base import Commands, command, console, next_commands
+from esker.commands.base import Commands, add_trust, command, console, next_commands
 from esker.config.flags import Parser, add_all_options, given_any
 from esker.config.options import ALGORITHMS, RESUMABLE
 
@@ -14,6 +14,7 @@ def add(commands: Commands[Parser]) -> None:
     description = "Continue a run: bit-identical to never having stopped. Stop conditions and engine options may be changed."
     parser = command(commands, "resume", run, "continue a run, bit-identical to never having stopped", description)
     parser.add_argument("run", metavar="RUN_DIR")
+    add_trust(parser)
     add_all_options(parser, ALGORITHMS, only=RESUMABLE)
 
 
@@ -24,7 +25,7 @@ def run(namespace: Namespace) -> int:
 
     changes = given_any(namespace, ALGORITHMS)
     quiet = bool(changes.get("quiet"))
-    run = api.resume(namespace.run, observer=observer_for(console(), quiet), **changes)
+    run = api.resume(namespace.run, observer=observer_for(console(), quiet), trust=namespace.trust, **changes)
     if not quiet:
         next_commands(run)
     return 0

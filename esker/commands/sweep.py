@@ -26,6 +26,7 @@ shared) joins it: `esker sweep Hopper-v5 --name hop --trials 100`. Options that 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "sweep", run, "search for good options with Optuna", HELP)
+    parser.set_defaults(imports_here=True)
     parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
     group = parser.add_argument_group("sweep")
     group.add_argument("--trials", type=int, default=50, metavar="N", help="trials of all processes together (default: 50)")

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from esker.commands.base import Commands, command, console, next_commands
+from esker.commands.base import Commands, add_trust, command, console, next_commands
 from esker.config.flags import Parser, add_all_options, given_any
 from esker.config.options import ALGORITHMS
 from esker.errors import UsageError
@@ -28,6 +28,7 @@ Precedence of options: defaults < preset < --config < flags."""
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "train", run, "train a policy", HELP)
+    parser.set_defaults(imports_here=True)
     parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")
     names = "{" + ",".join(ALGORITHMS) + "}"
     parser.add_argument("--algo", metavar=names, help="algorithm (default: the preset's or the configuration's, else es)")
@@ -41,6 +42,7 @@ def add(commands: Commands[Parser]) -> None:
         "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's and AES-RL's keys are understood"
     )
     parser.add_argument("--seeds", metavar="A..B", help="train each of these seeds in turn, as 0..4 or 1,2,5")
+    add_trust(parser)
     add_all_options(parser, ALGORITHMS)
 
 
@@ -65,6 +67,7 @@ def run(namespace: Namespace) -> int:
             preset=namespace.preset,
             config=namespace.config,
             observer=observer_for(console(), quiet),
+            trust=namespace.trust,
             **chosen,
         )
         runs.append(run)

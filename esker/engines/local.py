@@ -49,9 +49,9 @@ class Worker:
         descriptors = [theirs.fileno(), life_fd, board_fd] + ([setup.table[0]] if setup.table else [])
         numbers = [str(n) for n in (theirs.fileno(), life_fd, board_fd, row, rows)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "esker.engines.worker", *numbers],
+            [sys.executable, "-P", "-m", "esker.engines.worker", *numbers],
             pass_fds=descriptors,
-            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, setup.path))},
+            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in setup.path)},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is the engine's to handle
         )

@@ -95,9 +95,15 @@ class PoolWorker:
     def __init__(self, kind: Kind, number: int, board_fd: int, life_fd: int, setup: PoolSetup) -> None:
         self.connection, theirs = Pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "esker.engines.pool_worker", *map(str, (theirs.fileno(), life_fd, board_fd, number))],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "esker.engines.pool_worker",
+                *map(str, (theirs.fileno(), life_fd, board_fd, number)),
+            ],
             pass_fds=[theirs.fileno(), life_fd, board_fd, setup.rows[0]],
-            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, setup.path))},
+            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in setup.path)},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is the pool's to handle
         )

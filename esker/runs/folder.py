@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.facts import Facts, append
 from esker.runs.facts import read as read_facts
+from esker.runs.trust import Trust, check_trust, record_run
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,11 @@ class RunFolder:
         try:
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
             folder.config_file.write_text(to_toml(config))
+            about = {"run": secrets.token_hex(16), **about}
             folder.about_file.write_text(json.dumps(about, indent=1) + "\n")
         except OSError as error:
             raise UsageError(f"run folder {str(path)!r} cannot be written: {error.strerror}") from error
+        record_run(about["run"], folder.values())
         return folder
 
     @classmethod
@@ -72,20 +76,29 @@ class RunFolder:
             raise UsageError(f"{str(path)!r} {what}; `esker train` makes one")
         return folder
 
+    def values(self) -> dict[str, Any]:
+        """The options as config.toml has them."""
+        try:
+            return tomllib.loads(self.config_file.read_text())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{str(self.config_file)!r} cannot be read: {error}".replace("\n", " ")) from error
+
+    def check_trust(self, trust: Trust, without: frozenset[str] = frozenset()) -> None:
+        """Refuse a folder from elsewhere that names code nobody trusts. Raises UsageError."""
+        check_trust(self.path, self.values(), self.about(), trust, without)
+
     def config(self, kinds: dict[str, type[Any]]) -> Any:
         """The resolved configuration."""
+        values = self.values()
         try:
-            values = tomllib.loads(self.config_file.read_text())
             if values.get("algo") == "function" and "function" not in kinds:
                 raise UsageError(
                     f"{str(self.path)!r} is a run of esker.Evolution, whose model and reward only Python has; "
                     "continue it there with esker.Evolution.resume(run_dir, model, reward)"
                 )
             kind = kinds[values.get("algo", "")]
-        except UsageError:
-            raise
-        except (OSError, ValueError, KeyError) as error:
-            raise UsageError(f"{str(self.config_file)!r} cannot be read: {error}".replace("\n", " ")) from error
+        except KeyError as error:
+            raise UsageError(f"{str(self.config_file)!r} cannot be read: unknown algorithm {error}") from error
         unset = {name: None for name in _optional(kind) if name not in values}
         return build(kind, unset, values)
 

@@ -26,6 +26,7 @@ from esker.runs.assembly import (
 )
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.folder import RunFolder, is_checkpoint
+from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
 from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 
@@ -85,9 +86,9 @@ class Run:
         """running, finished, interrupted, failed or crashed; with the reason where there is one."""
         return self.folder.status()
 
-    def policy(self, checkpoint: str | int = "best") -> Policy:
+    def policy(self, checkpoint: str | int = "best", *, trust: Trust = False) -> Policy:
         """The policy of a checkpoint: "best", "latest" or a generation."""
-        return load(self.path, checkpoint)
+        return load(self.path, checkpoint, trust=trust)
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,18 @@ class Trained:
     notices: list[str]
 
 
-def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
-    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError."""
+def open_trained(
+    path: str | Path, checkpoint: str | int = "best", trust: Trust = False, unused: frozenset[str] = OF_ENVIRONMENT
+) -> Trained:
+    """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError.
+
+    A folder that names code is refused unless it was made on this machine or `trust` names the modules. Options that are
+    `unused` by the caller do not count: by default those of the environment.
+    """
     path = Path(path)
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
+        folder.check_trust(trust, unused | OF_CLUSTER)
         return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
     try:
         snapshot = checkpoints.read(path)
@@ -115,6 +123,7 @@ def open_trained(path: str | Path, checkpoint: str | int = "best") -> Trained:
     home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
     if not home.config_file.is_file():
         raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+    home.check_trust(trust, unused | OF_CLUSTER)
     return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
 
 
@@ -147,9 +156,13 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
     return state.snapshot(), [*damaged, f"generation {generation} was recomputed from the facts"]
 
 
-def load(run_dir: str | Path, checkpoint: str | int = "best") -> Policy:
-    """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine."""
-    return policy_of(open_trained(run_dir, checkpoint))
+def load(run_dir: str | Path, checkpoint: str | int = "best", *, trust: Trust = False) -> Policy:
+    """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine.
+
+    A network named by import path is imported only if the run was made on this machine or `trust` allows it: a list of
+    modules, or True for all.
+    """
+    return policy_of(open_trained(run_dir, checkpoint, trust))
 
 
 def policy_of(trained: Trained) -> Policy:
@@ -169,11 +182,12 @@ def evaluate(
     seed: int = 0,
     workers: int | None = None,
     env: Callable[..., Env] | None = None,
+    trust: Trust = False,
 ) -> tuple[Evaluation, list[str]]:
     """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
     if episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
-    trained = open_trained(run_dir, checkpoint)
+    trained = open_trained(run_dir, checkpoint, trust, unused=frozenset() if env is None else frozenset({"env"}))
     config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(

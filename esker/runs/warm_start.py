@@ -17,21 +17,22 @@ from esker.runs import checkpoints
 from esker.runs.assembly import build_task
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder
+from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
 from esker.worlds.environments import Environment
 
 
-def warm_start(state: EvolutionStrategy, source: str) -> str:
+def warm_start(state: EvolutionStrategy, source: str, trust: Trust = False) -> str:
     """Let a state begin from `source`; answers a notice. What is missing or does not fit raises UsageError."""
     path = Path(source)
     if path.is_dir():
-        return _from_run(state, path)
+        return _from_run(state, path, trust)
     if path.is_file():
         state.begin_from(_from_state_dict(state.task.network, path))
         return f"initial parameters are those of the state dict {source}"
     raise UsageError(f"init_from is {source!r}, which does not exist; expected a run folder, a checkpoint or a state dict")
 
 
-def _from_run(state: EvolutionStrategy, path: Path) -> str:
+def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
     """Parameters, and the observation statistics without which they mean nothing."""
     chosen = path
     if not (path / "state.safetensors").is_file():  # not a checkpoint: then a run, whose best one is meant
@@ -45,6 +46,7 @@ def _from_run(state: EvolutionStrategy, path: Path) -> str:
     except DamagedCheckpoint as error:
         raise UsageError(f"init_from: checkpoint {error}; name another one, as {chosen.parent}/000010") from error
     folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
+    folder.check_trust(trust, OF_ENVIRONMENT | OF_CLUSTER)
     config, network = folder.config(ALGORITHMS), state.task.network
     task = build_task(config, Environment(config.env), folder.about())
     _check_shapes(str(path), task.network.shapes, network.shapes)

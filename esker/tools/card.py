@@ -17,6 +17,7 @@ from esker.errors import UsageError
 from esker.runs import checkpoints
 from esker.runs.folder import is_checkpoint
 from esker.runs.loading import Trained, evaluate, open_trained
+from esker.runs.trust import Trust
 
 NOT_SHOWN = {"env", "algo", "run_dir", "quiet", "seed"}
 
@@ -30,16 +31,23 @@ class Card:
     notices: list[str]
 
 
-def write_card(path: Path, checkpoint: str, episodes: int, output: Path | None = None, workers: int | None = None) -> Card:
+def write_card(
+    path: Path,
+    checkpoint: str,
+    episodes: int,
+    output: Path | None = None,
+    workers: int | None = None,
+    trust: Trust = False,
+) -> Card:
     """Evaluate a checkpoint, record it, and put everything that others need into one folder."""
-    trained = open_trained(path, checkpoint)
+    trained = open_trained(path, checkpoint, trust, unused=frozenset())
     folder = output or (Path("card") if is_checkpoint(path) else path / "card")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / "README.md").is_file()):
         raise UsageError(f"output is {str(folder)!r}, which holds something else; choose another -o")
-    evaluation, _ = evaluate(path, checkpoint=checkpoint, episodes=episodes, workers=workers)
+    evaluation, _ = evaluate(path, checkpoint=checkpoint, episodes=episodes, workers=workers, trust=trust)
     folder.mkdir(parents=True, exist_ok=True)
     results = results_of(evaluation.summary())
-    notices = [*trained.notices, *_replay(path, checkpoint, folder), *_curve(path, folder)]
+    notices = [*trained.notices, *_replay(path, checkpoint, folder, trust), *_curve(path, folder)]
     _weights(trained, folder)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "README.md").write_text(readme(trained, results, folder), encoding="utf-8")
@@ -70,11 +78,11 @@ def _weights(trained: Trained, folder: Path) -> None:
     (folder / "about.json").write_text(json.dumps(trained.about, indent=1) + "\n")
 
 
-def _replay(path: Path, checkpoint: str, folder: Path) -> list[str]:
+def _replay(path: Path, checkpoint: str, folder: Path, trust: Trust) -> list[str]:
     from esker.tools.render import Options, render
 
     try:
-        render(path, checkpoint, Options(), folder / "replay.mp4")
+        render(path, checkpoint, Options(), folder / "replay.mp4", trust)
     except UsageError as error:  # a policy can be shared without a picture of it
         return [f"no replay.mp4: {error}"]
     return []

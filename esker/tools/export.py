@@ -17,6 +17,7 @@ from esker.policies.observations import is_image
 from esker.policies.policy import Policy
 from esker.runs.folder import is_checkpoint
 from esker.runs.loading import Trained, open_trained, policy_of
+from esker.runs.trust import Trust
 from esker.tools.torch_policies import files
 from esker.tools.torch_policies.networks import network_twin
 
@@ -35,7 +36,7 @@ class Exported:
 
 
 def export(
-    path: Path, checkpoint: str, forms: Sequence[str], output: Path | None = None
+    path: Path, checkpoint: str, forms: Sequence[str], output: Path | None = None, trust: Trust = False
 ) -> tuple[list[Exported], list[str]]:
     """Write a checkpoint's policy in some forms, each read back and compared. Actions that differ raise RunError."""
     if not forms:
@@ -44,7 +45,7 @@ def export(
         if form not in files.FILES:
             raise UsageError(f"unknown format {form!r}{nearest(form, files.FILES)}; expected {', '.join(files.FILES)}")
         files.require(form)
-    trained = open_trained(path, checkpoint)
+    trained = open_trained(path, checkpoint, trust)
     policy = policy_of(trained)
     folder = output or (Path("export") if is_checkpoint(path) else path / "export")
     if folder.exists() and not folder.is_dir():

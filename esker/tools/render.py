@@ -17,6 +17,7 @@ from esker.noise.address import Purpose, episode_seed
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.loading import Trained, environment_of, open_trained, policy_of
+from esker.runs.trust import Trust
 from esker.worlds.display import prepare_offscreen, require_display
 from esker.worlds.environments import Env, Environment, silence
 
@@ -80,10 +81,10 @@ def checkpoints_of(path: Path, wanted: str) -> list[str]:
     return [str(generation) for generation in found]
 
 
-def render(path: Path, checkpoint: str, options: Options, output: Path | None = None) -> Recording:
+def render(path: Path, checkpoint: str, options: Options, output: Path | None = None, trust: Trust = False) -> Recording:
     """Record a checkpoint as RUN/videos/checkpoint-N-return-R.mp4, or as the file or folder that `output` names."""
     options.check()
-    trained = open_trained(path, checkpoint)
+    trained = open_trained(path, checkpoint, trust, unused=frozenset())
     prepare_offscreen(trained.config.env)
     with silence():
         env = open_environment(trained, "rgb_array", options.size)
@@ -111,11 +112,11 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
     return Recording(trained.snapshot.generation, returns, lengths, video.frames, files, trained.notices)
 
 
-def watch(path: Path, checkpoint: str, options: Options) -> Recording:
+def watch(path: Path, checkpoint: str, options: Options, trust: Trust = False) -> Recording:
     """Show a checkpoint in a window, at the environment's own pace."""
     options.check()
     require_display()
-    trained = open_trained(path, checkpoint)
+    trained = open_trained(path, checkpoint, trust, unused=frozenset())
     with silence():
         env = open_environment(trained, "human")
     episodes = [Episode(number) for number in range(options.episodes)]

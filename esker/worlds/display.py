@@ -53,7 +53,7 @@ def offscreen_backend() -> str | None:
     """The first of EGL and OSMesa that draws on this machine."""
     for backend in ("egl", "osmesa"):
         environment = os.environ | {"MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
-        done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, check=False)
+        done = subprocess.run([sys.executable, "-P", "-c", PROBE], env=environment, capture_output=True, check=False)
         if done.returncode == 0:
             return backend
     return None
