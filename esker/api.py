@@ -32,8 +32,8 @@ from esker.runs.runner import Callbacks, Stop, connect_engine, follow, has_coord
 from esker.runs.trust import OF_CLUSTER, Trust, record_change, with_own
 from esker.runs.warm_start import warm_start
 from esker.worlds.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
-from esker.worlds.envpool import choose_vectorizer
 from esker.worlds.reference import collect_reference
+from esker.worlds.vectorizers import choose_vectorizer, confirm_vectorizer
 
 EnvironmentLike = str | Callable[..., Env]
 
@@ -183,6 +183,7 @@ def resume(
     notices = connect_engine(config)
     with tried(environment, config.step_timeout) as probe:
         notices += check_fingerprint(folder, probe, config.inexact)
+        stepped, said = confirm_vectorizer(config, environment, probe)
     if changes:
         values = folder.values()
         folder.config_file.write_text(to_toml(config))
@@ -195,9 +196,9 @@ def resume(
         notices += hybrids.catch_up(folder, state)
         opener = hybrids.opener(folder, state, observer.note)
         return follow(folder, state, state.task, None, observer, notices, callbacks, opener)
-    task = build_task(config, environment, folder.about())
+    task = build_task(stepped, environment, folder.about())
     state, table = build_state(config, task)
-    notices += catch_up(folder, state)
+    notices += said + catch_up(folder, state)
     return follow(folder, state, state.task, table, observer, notices, callbacks)
 
 

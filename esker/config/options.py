@@ -59,8 +59,10 @@ class EnvironmentOptions:
     cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
     cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
     cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
-    vectorizer: Literal["gymnasium", "envpool", "auto"] = option(
-        "gymnasium", "who steps a worker's environments: Gymnasium (exact), EnvPool (inexact), or EnvPool where it can"
+    vectorizer: Literal["gymnasium", "native", "envpool", "auto"] | None = option(
+        None,
+        "who steps a worker's environments: Gymnasium, esker's native MuJoCo (the same bits, faster), EnvPool (inexact), "
+        "or auto: native, else EnvPool where it can (default: native where it covers the environment, else gymnasium)",
     )
     time_aware: bool = option(False, "add the share of the episode that is over to the observation")
     reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
@@ -297,6 +299,8 @@ class ESConfig(
                 raise UsageError(f"{name} is for --network {' or '.join(networks)}, and this is {self.network}")
         if self.vectorizer == "envpool" and self.fresh_environments:
             raise UsageError("fresh_environments is for exact runs, which EnvPool's are not; use --vectorizer gymnasium")
+        if self.vectorizer == "native" and self.fresh_environments:
+            raise UsageError("fresh_environments is for Gymnasium's, and vectorizer is native; use --vectorizer gymnasium")
         given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
         if given and not self.env.startswith("ALE/"):
             raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")

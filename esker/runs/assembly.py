@@ -30,6 +30,7 @@ from esker.runs.folder import RunFolder
 from esker.tasks.episodes import Episodes
 from esker.worlds.atari import Atari
 from esker.worlds.environments import Env, Environment
+from esker.worlds.vectorizers import Vectorizer, exact_vectorizer
 
 if TYPE_CHECKING:
     from esker.engines.ray import RayEngine
@@ -68,8 +69,14 @@ def build_task(config: Any, environment: Environment, about: dict[str, Any]) -> 
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
         slots=config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0),
-        vectorizer=config.vectorizer,
+        vectorizer=_vectorizer(config, environment),
     )
+
+
+def _vectorizer(config: ESConfig, environment: Environment) -> Vectorizer:
+    if config.vectorizer is None or config.vectorizer == "auto":
+        return exact_vectorizer(environment, config.fresh_environments)
+    return config.vectorizer
 
 
 def environment_options(config: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
 from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
+from esker.worlds.vectorizers import exact_vectorizer
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def evaluate(
     environment = environment_of(config, env)
     task = replace(
         build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
-        vectorizer="gymnasium",  # whoever trained it, evaluation repeats from its seed
+        vectorizer=exact_vectorizer(environment, config.fresh_environments),  # an evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
         center_purpose=Purpose.EVALUATION,

@@ -7,10 +7,8 @@ some member.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,9 +27,10 @@ from esker.policies.network import Network, Rows
 from esker.policies.shared_mlp import SharedMLPRows
 from esker.system.blas import one_thread
 from esker.tasks.task import Board, Give, Job, Result, Take
-from esker.worlds.environments import Env, Environment, bare_step, silence
+from esker.worlds.environments import Environment
+from esker.worlds.vectorizers import Vectorizer, open_worlds
+from esker.worlds.worlds import Ended, Watch, describe_error
 
-Ended = tuple[int, str | None, str]  # a row whose episode ended; the error that ended it, and its trace
 NOISE_BLOCK = 64  # action noise is drawn this many steps at a time
 
 
@@ -60,7 +59,7 @@ class Episodes:
     center_purpose: Purpose = Purpose.CENTER_EPISODE
     rank: int | None = None
     slots: int = 32
-    vectorizer: str = "gymnasium"
+    vectorizer: Vectorizer = "gymnasium"
 
     @property
     def images(self) -> bool:
@@ -117,10 +116,6 @@ class Episodes:
 
     def open(self, table: NoiseTable | None, board: Board) -> Slots:
         """Build the slots; environments are made when first needed."""
-        if self.vectorizer == "envpool":
-            from esker.worlds.envpool import PooledSlots
-
-            return PooledSlots(self, self.noise(table), board)
         return Slots(self, self.noise(table), board)
 
 
@@ -144,11 +139,11 @@ class Slots:
         self.scratch = np.zeros((task.slots, task.statistics_size))
         self.inputs: Any = np.zeros((task.slots, task.statistics_size), dtype=np.float32)
         self._views: dict[int, tuple[Any, ...]] = {}
-        self.envs: list[Env] = []
-        self.steps: list[Callable[[Any], Any]] = []
-        self.limit: int | None = None  # of the environment, where slots keep it
         self.cap = math.inf  # steps after which an episode ends, by the job or by the environment's limit
         self.items: list[int] = [0] * task.slots
+        self.worlds = open_worlds(
+            task.vectorizer, task.environment, task.slots, task.seed, Watch(board, self.items), task.fresh_environments
+        )
         self.totals: list[float] = [0.0] * task.slots
         self.signs: list[int] = [0] * task.slots
         self.begun: list[int] = [0] * task.slots
@@ -186,46 +181,36 @@ class Slots:
             if busy:
                 ended = self._step(busy)
                 if ended:
-                    give([self._end(row, error, trace) for row, error, trace in ended])
-                    gaps = sorted(row for row, _, _ in ended)
+                    give([self._end(*end) for end in ended])
+                    gaps = sorted(end.row for end in ended)
             elif not items:
                 return 0
 
     def _step(self, busy: int) -> list[Ended]:
         """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
-        observations, totals, items, board = self.observations, self.totals, self.items, self.board
-        steps = self.steps
-        shape, signed, bonus = self.observations.shape[1:], self.task.sign_fitness, self.task.survival_bonus
-        ended: list[Ended] = []
-        reward: Any
         self.tick += 1
-        board[0] = self.tick
-        for row in range(busy):
-            board[1] = items[row]
+        self.board[0], self.board[1] = self.tick, self.items[0]
+        try:
+            rewards, ended = self.worlds.step(actions, busy, self.observations)
+        except Exception as error:  # where one call steps them all, one failure is everyone's
+            return [Ended(row, describe_error(error), traceback.format_exc()) for row in range(busy)]
+        totals, signed, bonus = self.totals, self.task.sign_fitness, self.task.survival_bonus
+        for row, reward in enumerate(rewards):
             try:
-                observation, reward, terminated, truncated, _ = steps[row](actions[row])
                 totals[row] += reward
-                if type(observation) is not np.ndarray:
-                    observation = np.asarray(observation)
-                if observation.shape != shape:
-                    raise ValueError(f"observation has shape {observation.shape}; expected {shape}")
-                observations[row] = observation
-            except Exception as error:
-                ended.append((row, _describe(error), traceback.format_exc()))
-                continue
-            if signed:
-                self.signs[row] += (reward > bonus) - (reward < bonus)
-            if terminated or truncated:
-                ended.append((row, None, ""))
+                if signed:
+                    self.signs[row] += (reward > bonus) - (reward < bonus)
+            except Exception as error:  # what is no number
+                others = [end for end in ended if end.row != row]
+                ended = [*others, Ended(row, describe_error(error), traceback.format_exc())]
         return ended if self.tick - min(self.begun[:busy]) < self.cap else self._capped(busy, ended)
 
     def _capped(self, busy: int, ended: list[Ended]) -> list[Ended]:
         """The rows that ended, and those that reached the cap."""
-        done = {row for row, _, _ in ended}
-        return ended + [
-            (row, None, "") for row in range(busy) if self.tick - self.begun[row] >= self.cap and row not in done
-        ]
+        done = {end.row for end in ended}
+        late = (row for row in range(busy) if self.tick - self.begun[row] >= self.cap and row not in done)
+        return ended + [Ended(row) for row in late]
 
     def _rows(self, busy: int) -> tuple[Any, ...]:
         """Of the busy rows the observations, their sums, the sums of their squares, scratch room and inputs, as views."""
@@ -285,27 +270,23 @@ class Slots:
         member, episode = task.address(item)
         self.board[1] = item
         try:
-            observation = self._reset(row, task.reset_seed(generation, item))
+            observation = self.worlds.reset(row, task.reset_seed(generation, item))
             if np.shape(observation) != self.observations.shape[1:]:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
         except Exception as error:
-            return Result(item, math.nan, math.nan, 0, None, _describe(error), traceback.format_exc())
+            return Result(item, math.nan, math.nan, 0, None, describe_error(error), traceback.format_exc())
         self._load(row, member)
         self.rows.start(row)
         self.observations[row] = observation
         self.moments[:, row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
         self.counted[row] = task.counts_observations(generation, item)
-        self.cap = min(self.job.episode_cap or math.inf, self.limit or math.inf)
+        self.cap = min(self.job.episode_cap or math.inf, self.worlds.limit or math.inf)
         noisy = task.action_noise and member is not None
         self.action_noise[row] = (
             (generator(task.seed, Purpose.ACTION_NOISE, generation, member, episode), None) if noisy else None  # type: ignore[arg-type]
         )
         return None
-
-    def _reset(self, row: int, seed: int) -> Any:
-        """Begin an episode in a row's environment; answers its first observation."""
-        return self._environment(row).reset(seed=seed)[0]
 
     def _load(self, row: int, member: int | None) -> None:
         """Give a row the parameters of a member, or of the centre."""
@@ -316,20 +297,6 @@ class Slots:
             self.rows.parameters[row] = self.job.center
         else:
             self.population.write(member, self.rows.parameters[row])
-
-    def _environment(self, row: int) -> Env:
-        if row < len(self.envs) and not self.task.fresh_environments:
-            return self.envs[row]
-        with silence():
-            env = self.task.environment.make_beside(self.envs[0] if self.envs else None)
-        step, self.limit = bare_step(env)
-        if row < len(self.envs):
-            self.envs[row].close()
-            self.envs[row], self.steps[row] = env, step
-        else:
-            self.envs.append(env)
-            self.steps.append(step)
-        return env
 
     def _end(self, row: int, error: str | None, trace: str) -> Result:
         """The result of the episode in a row."""
@@ -358,24 +325,13 @@ class Slots:
         columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.counted, self.action_noise)
         for column in columns:
             column[row] = column[last]
-        self._swap(row, last)
-
-    def _swap(self, row: int, last: int) -> None:
-        self.envs[row], self.envs[last] = self.envs[last], self.envs[row]
-        self.steps[row], self.steps[last] = self.steps[last], self.steps[row]
+        self.worlds.swap(row, last)
 
     def close(self) -> None:
         """Close the environments."""
-        for env in self.envs:
-            with contextlib.suppress(Exception):  # a broken environment must not hide what happened before
-                env.close()
+        self.worlds.close()
 
 
 def _add(observations: Any, totals: Any, squares: Any, scratch: Any) -> None:
     np.add(totals, observations, out=totals)
     np.add(squares, np.multiply(observations, observations, out=scratch), out=squares)
-
-
-def _describe(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Slots whose environments are stepped by EnvPool: one call for all of a worker's rows, in C++.
+"""EnvPool as worlds: one call for all of a worker's rows, in C++.
 
 EnvPool takes no seed for an episode, so what a member is measured on depends on what ran before it: such runs are
 inexact. Everything else is as with Gymnasium. Rows are stepped and reset by the number of their environment, so none
@@ -8,81 +8,46 @@ runs past its end and EnvPool's own restarts never happen: a row that ended is r
 from __future__ import annotations
 
 import os
-import traceback
 import warnings
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from esker.errors import UsageError, nearest
 from esker.noise.address import Purpose, episode_seed
-from esker.noise.directions import Noise
-from esker.tasks.episodes import Ended, Episodes, Slots
-from esker.tasks.task import Board
 from esker.worlds.atari import PREFIX
 from esker.worlds.environments import Env, Environment
+from esker.worlds.worlds import Ended
 
-C = TypeVar("C", bound=Any)
 
+class EnvPoolWorlds:
+    """The environments of one worker, in one pool."""
 
-class PooledSlots(Slots):
-    """The slots of one worker, over one pool."""
+    limit: int | None = None  # the pool truncates by itself
 
-    def __init__(self, task: Episodes, noise: Noise, board: Board) -> None:
-        super().__init__(task, noise, board)
+    def __init__(self, environment: Environment, rows: int, seed: int) -> None:
         # Every worker needs other episodes; no seed could make them repeat.
-        seed = episode_seed(task.seed, Purpose.EPISODE, os.getpid())
-        self.pool = make_pool(task.environment, task.slots, seed)
-        self.numbers = np.arange(task.slots, dtype=np.int32)
-        self.discrete = not hasattr(self.pool.action_space, "low")
+        self.pool = make_pool(environment, rows, episode_seed(seed, Purpose.EPISODE, os.getpid()))
+        self.numbers = np.arange(rows, dtype=np.int32)
+        self.kind = np.float32 if hasattr(self.pool.action_space, "low") else np.int32
 
-    def _step(self, busy: int) -> list[Ended]:
-        actions = np.asarray(self._act(busy), dtype=np.int32 if self.discrete else np.float32)
-        self.tick += 1
-        self.board[0], self.board[1] = self.tick, self.items[0]
-        try:
-            observations, rewards, terminated, truncated, _ = self.pool.step(actions, self.numbers[:busy])
-        except Exception as error:  # one call steps them all, so one failure is everyone's
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            return [(row, text, traceback.format_exc()) for row in range(busy)]
-        self.observations[:busy] = observations
-        for row, reward in enumerate(rewards.tolist()):
-            self.totals[row] += reward
-            if self.task.sign_fitness:
-                self.signs[row] += (reward > self.task.survival_bonus) - (reward < self.task.survival_bonus)
-        done = np.flatnonzero(terminated | truncated).tolist()
-        return self._capped(busy, [(row, None, "") for row in done])
-
-    def _reset(self, row: int, seed: int) -> Any:
+    def reset(self, row: int, seed: int) -> Any:
+        """Begin an episode in a row; its seed is not used, since EnvPool takes none."""
         return self.pool.reset(self.numbers[row : row + 1])[0][0]
 
-    def _swap(self, row: int, last: int) -> None:
-        self.numbers[[row, last]] = self.numbers[[last, row]]
+    def step(self, actions: Any, count: int, observations: Any) -> tuple[list[float], list[Ended]]:
+        """Step all rows with one call."""
+        seen, rewards, terminated, truncated, _ = self.pool.step(np.asarray(actions, dtype=self.kind), self.numbers[:count])
+        observations[:count] = seen
+        return rewards.tolist(), [Ended(row) for row in np.flatnonzero(terminated | truncated).tolist()]
+
+    def swap(self, row: int, other: int) -> None:
+        """Let the environments of two rows change places."""
+        self.numbers[[row, other]] = self.numbers[[other, row]]
 
     def close(self) -> None:
+        """Close the pool."""
         self.pool.close()
-
-
-def choose_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[C, list[str]]:
-    """Settle `auto`, and refuse a pool that does not fit; EnvPool is never chosen without a notice."""
-    chosen = config.vectorizer
-    if chosen == "auto":
-        try:
-            chosen = "gymnasium" if config.fresh_environments else _fits(environment, probe)
-        except UsageError:
-            chosen = "gymnasium"
-    elif chosen == "envpool":
-        _fits(environment, probe)
-    if chosen == "gymnasium":
-        return replace(config, vectorizer=chosen), []
-    text = "EnvPool steps the environments; it takes no seed for an episode, so this run is inexact: it will not repeat"
-    return replace(config, vectorizer=chosen), [text]
-
-
-def _fits(environment: Environment, probe: Env) -> str:
-    check_pool(environment, probe)
-    return "envpool"
 
 
 def pool_name(environment: Environment) -> str:

@@ -17,6 +17,13 @@ class Ended(NamedTuple):
     trace: str = ""
 
 
+class Watch(NamedTuple):
+    """Where worlds that are stepped one by one say which: `board[1]` is the item of the row whose turn it is."""
+
+    board: Any  # a list or a memoryview of integers
+    items: list[int]  # of each row
+
+
 class Worlds(Protocol):
     """Many environments as rows of arrays."""
 
@@ -41,3 +48,9 @@ class Worlds(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def describe_error(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

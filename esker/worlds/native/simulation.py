@@ -49,7 +49,7 @@ class NativeWorlds:
         if position is not None:
             self.before[row] = position[0]
         self.definition.observe(state, self.first)
-        return self.first[0]
+        return self.first[0].copy()
 
     def step(self, actions: Any, count: int, observations: Any) -> tuple[list[float], list[Ended]]:
         """One step of each row; `info` is not produced."""

@@ -1,0 +1,84 @@
+"""Which environments native stepping covers: Gymnasium's own MuJoCo v5 classes, unwrapped, in checked versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib import metadata
+from typing import Any
+
+import gymnasium as gym
+
+from esker.worlds.environments import Environment
+from esker.worlds.mujoco_v5 import DEFINITIONS
+
+CHECKED = {("gymnasium", "1.4.0"), ("mujoco", "4.0.0")}
+COVERS = "it covers Gymnasium's " + ", ".join(DEFINITIONS) + ", unwrapped; use --vectorizer gymnasium"
+PICTURES = {  # arguments that only pictures depend on
+    "default_camera_config",
+    "width",
+    "height",
+    "camera_id",
+    "camera_name",
+    "max_geom",
+    "visual_options",
+}
+
+
+def refusal(environment: Environment) -> str | None:
+    """Why native stepping does not cover an environment; None where it does."""
+    name = environment.name
+    if environment.factory is not None or ":" in name:
+        return f"vectorizer native takes no environments of your own ({name}): {COVERS}"
+    for option, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
+        if given:
+            return f"vectorizer native takes no {option}: {COVERS}"
+    spec = gym.registry.get(name)
+    if name not in DEFINITIONS or spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco."):
+        return f"vectorizer native does not cover {name}: {COVERS}"
+    if spec.kwargs or spec.additional_wrappers:
+        return f"vectorizer native does not cover {name} as it is registered here: {COVERS}"
+    wrong = _wrong_option(name, environment.kwargs)
+    return wrong and f"vectorizer native does not take {wrong} for {name}: {COVERS}"
+
+
+def _wrong_option(name: str, kwargs: dict[str, Any]) -> str | None:
+    """The first argument that native stepping does not know, or not with this kind of value."""
+    defaults = {field.name: field.default for field in fields(DEFINITIONS[name]) if field.name != "scene"}
+    for option, value in kwargs.items():
+        known = option in PICTURES or (option == "render_mode" and value is None)
+        if not known and not (option in defaults and _fits(option, value, defaults[option])):
+            return f"{option} {value!r}"
+    return None
+
+
+def _fits(option: str, value: Any, default: Any) -> bool:
+    """Whether a value is of its default's kind: switches, whole numbers, texts, numbers, and ranges of two numbers."""
+    if option == "main_body":
+        return isinstance(value, int | str)
+    if isinstance(default, tuple):
+        return isinstance(value, Sequence) and len(value) == 2 and all(_number(end) for end in value)
+    if isinstance(default, bool | str):
+        return type(value) is type(default)
+    return isinstance(value, int) and value > 0 if option == "frame_skip" else _number(value)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def unchecked() -> str | None:
+    """The installed package whose version native stepping was not checked with; None where it was."""
+    for package in ("gymnasium", "mujoco"):
+        try:
+            version = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return f"{package} missing"
+        if (package, version) not in CHECKED:
+            return f"{package} {version}"
+    return None
+
+
+def options_of(environment: Environment) -> dict[str, Any]:
+    """The arguments of a covered environment that its definition takes."""
+    return {name: value for name, value in environment.kwargs.items() if name not in PICTURES | {"render_mode"}}
