@@ -83,7 +83,7 @@ SHOWN_ELSEWHERE = {
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
     "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
     "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
-    "vectorizer": "test_envpool: test_a_pooled_run_trains_and_says_that_it_is_inexact",
+    "vectorizer": "test_native_runs: test_native_is_the_default_where_it_covers_the_environment_and_is_stored",
     "channels": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
     "lstm_size": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
     "reference_frames": "test_atari: test_the_reference_batch_is_in_every_checkpoint_and_resumes_exactly",
