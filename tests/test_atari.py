@@ -82,6 +82,12 @@ def test_old_ids_stand_for_the_newest_game_with_a_notice():
         assert notices == [f"environment {old} is translated to ALE/Pong-v5, its newest version"]
 
 
+def test_pong_takes_the_convnet_lstm_by_itself():
+    config, environment, notices = configure("PongDeterministic-v3", {})
+    assert (environment.name, config.network) == ("ALE/Pong-v5", "conv-lstm")
+    assert any(notice.startswith("preset pong/conv-lstm") for notice in notices)
+
+
 def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
     for network, shape in (("conv-lstm", (1, 42, 42)), ("nature-cnn", (4, 84, 84))):
         _, environment, _ = configure("ALE/Pong-v5", {"network": network}, preset=None)

@@ -139,6 +139,14 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     assert "pip install 'esker[mujoco]'" in done.stderr
 
 
+def test_a_quiet_run_of_a_mujoco_world_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "HalfCheetah-v5", "--quiet", "--run-dir", "r", "--max-episode-steps", "5", *SMALL]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_used_run_folder_is_refused_with_the_command_that_continues_it(ask: Ask) -> None:
     assert ask("train", "CartPole-v1", "--run-dir", "r", "--quiet", *SMALL)[0] == 0
     status, _, errors = ask("train", "CartPole-v1", "--run-dir", "r", *SMALL)

@@ -133,12 +133,13 @@ def check_demand(demand: Demand) -> list[str]:
         wanted = {"CPU": demand.cpus_per_worker, **({"GPU": demand.gpus_per_node} if demand.gpus_per_node else {})}
         wanted |= demand.resources
         raise UsageError(f"no node of the cluster offers {_amounts(wanted)}; there are: {'; '.join(map(_offer, nodes))}")
-    if demand.workers is not None and sum(counts) < demand.workers:
-        return [
-            f"{demand.workers} workers are asked for and the cluster has room for {sum(counts)}: "
-            "the others start as nodes join"
-        ]
-    return []
+    if demand.workers is None or sum(counts) >= demand.workers:
+        return []
+    if is_own():
+        return [f"{demand.workers} workers are asked for and this machine has cores for {sum(counts)}: that many start"]
+    return [
+        f"{demand.workers} workers are asked for and the cluster has room for {sum(counts)}: the others start as nodes join"
+    ]
 
 
 def _start_own(config: ClusterOptions, workers: int | None) -> None:
@@ -146,7 +147,9 @@ def _start_own(config: ClusterOptions, workers: int | None) -> None:
 
     global _own_ray
     _prepare_environment(new_token=True)
-    cpus = available_cores() if workers is None else workers * config.cpus_per_worker
+    # Never more than there are: workers beyond the cores would only take turns, and hundreds of them would not start in time.
+    cores = available_cores()
+    cpus = cores if workers is None else min(workers * config.cpus_per_worker, cores)
     try:
         share: dict[str, Any] = {"num_cpus": max(1, int(cpus + 0.999)), "resources": config.resources or None}
         share["runtime_env"] = {"working_dir": config.working_dir} if config.working_dir else None

@@ -12,23 +12,27 @@ from esker.cluster.connect import HEALTH, OBJECT_STORE, QUIET, import_ray, reach
 from esker.cluster.token import authenticate, check_token, ensure_token, token_file
 from esker.errors import RunError, UsageError
 
+WORKER_PORTS = (10002, 19999)  # what `ray start` gives its workers
+RAYS_OWN = {10001: "its client", 8265: "its dashboard", 52365: "its dashboard's agent"}
+
 
 def start_head(port: int, share: list[str], persist: str | None = None, block: bool = False) -> Path:
     """Start a head; answers its token's file. A port in use raises UsageError."""
     if not 1 <= port <= 65535:
         raise UsageError(f"port is {port}; expected 1 to 65535")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError as error:
-            raise UsageError(f"port {port} is in use; choose another --port, or join the cluster that has it") from error
+    if port in RAYS_OWN:
+        raise UsageError(f"port {port} is Ray's own for {RAYS_OWN[port]}; use --port {_usable_port()}")
+    if not _is_free(port):
+        raise UsageError(
+            f"port {port} is in use; use --port {_usable_port()}, or join the cluster that has it: "
+            f"esker cluster join HOST:{port}"
+        )
     if persist is not None:
         Path(persist).mkdir(parents=True, exist_ok=True)
         os.environ |= {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(Path(persist).resolve())}
     token = ensure_token()
     authenticate(token)
-    _ray_start(["--head", f"--port={port}", "--include-dashboard=false", *share], block)
+    _ray_start(["--head", f"--port={port}", "--include-dashboard=false", *worker_ports(port), *share], block)
     return token
 
 
@@ -39,6 +43,29 @@ def start_node(head: str, share: list[str], block: bool = False) -> None:
     check_token(token)
     authenticate(token)
     _ray_start([f"--address={head}", *share], block)
+
+
+def worker_ports(port: int) -> list[str]:
+    """The flags that keep Ray's workers off the head's own port: the larger part of their range beside it."""
+    first, last = WORKER_PORTS
+    if not first <= port <= last:
+        return []
+    low, high = (first, port - 1) if port - first > last - port else (port + 1, last)
+    return [f"--min-worker-port={low}", f"--max-worker-port={high}"]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def _usable_port() -> int:
+    return next(port for port in range(6379, 8000) if _is_free(port))
 
 
 def own_address() -> str:

@@ -182,7 +182,8 @@ def tried(environment: Environment, timeout: float | None = None) -> Iterator[En
     def too_long(number: int, frame: Any) -> None:
         raise TimeoutError(f"a first look at it took longer than {timeout:g} s")
 
-    env = environment.make()
+    with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # nobody can act on what its XML warns of
+        env = environment.make()
     timed = timeout is not None and threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGALRM, too_long) if timed else None
     try:

@@ -18,9 +18,11 @@ from cluster_helpers import SMALL
 import esker
 import esker.api
 from esker.cluster.connect import join
+from esker.cluster.machine import worker_ports
 from esker.cluster.token import ensure_token
 from esker.engines.roster import Demand
 from esker.errors import RunError, UsageError
+from esker.runs.assembly import available_cores
 
 Cli = Callable[..., Any]
 
@@ -69,6 +71,26 @@ def test_a_port_in_use_and_a_head_that_does_not_answer_are_refused(cli: Cli) -> 
         assert (done.returncode, f"port {port} is in use" in done.stderr) == (2, True)
     done = cli("cluster", "join", f"127.0.0.1:{port}")
     assert (done.returncode, "no Ray cluster answers" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("port", "flags"),
+    [
+        (6379, []),
+        (12345, ["--min-worker-port=12346", "--max-worker-port=19999"]),
+        (19999, ["--min-worker-port=10002", "--max-worker-port=19998"]),
+    ],
+)
+def test_the_workers_of_a_head_keep_off_its_port(port: int, flags: list[str]) -> None:
+    assert worker_ports(port) == flags
+
+
+def test_a_port_that_ray_needs_itself_is_refused_with_a_usable_one(cli: Cli) -> None:
+    done = cli("cluster", "head", "--port", "10001")
+    assert done.returncode == 2
+    usable = re.fullmatch(r"esker: error: port 10001 is Ray's own for its client; use --port (\d+)\n", done.stderr)
+    with socket.socket() as probe:
+        probe.bind(("", int(usable[1])))
 
 
 def test_the_token_is_made_once_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,3 +187,13 @@ def test_a_viewer_waits_for_a_coordinator_that_does_not_answer(monkeypatch: pyte
     end = viewer.watch(Mock(), "run", tmp_path, Mock(note=said.append))
     assert end == End("refused", "node a is not used")
     assert said == ["the coordinator does not answer: waiting for it to come back"]
+
+
+def test_more_workers_than_this_machine_has_cores_for_start_as_many_as_there_are(cli: Cli, tmp_path: Path) -> None:
+    cores = available_cores()
+    flags = "--engine ray --preset none --population 4 --generations 1 --hidden 4 --noise counter --run-dir r".split()
+    done = cli("train", "CartPole-v1", *flags, "--config", '{"num_workers": 900}')
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert f"900 workers are asked for and this machine has cores for {cores}: that many start" in text
+    assert (tmp_path / "r" / "checkpoints" / "000001").is_dir()
