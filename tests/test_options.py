@@ -146,10 +146,19 @@ def test_the_threshold_cap_starts_low_and_grows_by_its_factor(tmp_path: Path) ->
     assert rarely.history[0]["episode_cap"] == 30
 
 
-def test_the_twice_mean_cap_follows_the_last_generation(tmp_path: Path) -> None:
-    run = train(tmp_path, "run", adaptive_cap="twice-mean", cap_initial=10)
+def test_the_twice_mean_cap_begins_without_one_and_follows_the_last_generation(tmp_path: Path) -> None:
+    run = train(tmp_path, "run", adaptive_cap="twice-mean")
     lengths = [row["episode_length_mean"] for row in run.history]
-    assert [row["episode_cap"] for row in run.history] == [10, round(2 * lengths[0]), round(2 * lengths[1])]
+    assert [row["episode_cap"] for row in run.history] == [None, round(2 * lengths[0]), round(2 * lengths[1])]
+
+
+def test_one_kept_snapshot_a_generation_is_overwritten_and_resumes(tmp_path: Path) -> None:
+    whole = train(tmp_path, "whole", generations=6)
+    run = train(tmp_path, "run", generations=4, keep=1, checkpoint_every=1)
+    best, kept = run.history[-1]["best_return"], checkpoints.generations(run.path / "checkpoints")
+    chosen = next(row["generation"] for row in run.history if row["center_return"] == best)
+    assert kept == sorted({0, chosen, 4})  # the start, the best and the newest
+    assert center(esker.resume(run.path, generations=6)).tobytes() == center(whole).tobytes()
 
 
 def test_wrappers_are_applied(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class EvolutionStrategy(Center):
         super().__init__(config, center, task.noise(table))
         self.task = task
         self.statistics = Statistics.empty(task.statistics_size)
-        self.progress.episode_cap = config.cap_initial if config.adaptive_cap else None
+        self.progress.episode_cap = config.cap_initial if config.adaptive_cap == "threshold" else None
 
     @property
     def drawn(self) -> bool:
@@ -124,7 +124,7 @@ class EvolutionStrategy(Center):
 
 
 def _next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:
-    """OpenAI's rule: grow when enough episodes reach the cap. pytorch-es's: twice the mean length."""
+    """OpenAI's rule: grow when enough episodes reach the cap. pytorch-es's: none at first, then twice the mean length."""
     if config.adaptive_cap == "twice-mean":
         return max(1, round(2 * float(lengths.mean())))
     if config.adaptive_cap == "threshold" and cap is not None and (lengths >= cap).mean() >= config.cap_threshold:

@@ -191,8 +191,8 @@ def test_a_viewer_waits_for_a_coordinator_that_does_not_answer(monkeypatch: pyte
 
 def test_more_workers_than_this_machine_has_cores_for_start_as_many_as_there_are(cli: Cli, tmp_path: Path) -> None:
     cores = available_cores()
-    flags = "--engine ray --preset none --population 4 --generations 1 --hidden 4 --noise counter --run-dir r".split()
-    done = cli("train", "CartPole-v1", *flags, "--config", '{"num_workers": 900}')
+    flags = ["--engine", "ray", "--preset", "none", "--population", 4, "--generations", 1, "--hidden", 4, "--run-dir", "r"]
+    done = cli("train", "CartPole-v1", *flags, "--noise", "counter", "--config", '{"num_workers": 900}')
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert f"900 workers are asked for and this machine has cores for {cores}: that many start" in text
