@@ -51,7 +51,7 @@ CHANGES = {
     "normalize_observations": False,
     "statistics_episodes": 1,
     "max_episode_steps": 9,
-    "adaptive_cap": "twice-mean",
+    "adaptive_cap": "threshold",
     "env_kwargs": {"sutton_barto_reward": True},
     "generations": 4,
     "network": "gru",
