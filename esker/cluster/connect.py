@@ -147,7 +147,7 @@ def _start_own(config: ClusterOptions, workers: int | None) -> None:
 
     global _own_ray
     _prepare_environment(new_token=True)
-    # Never more than there are: workers beyond the cores would only take turns, and hundreds of them would not start in time.
+    # Never more than there are: workers beyond the cores take turns, and hundreds of them do not start in time.
     cores = available_cores()
     cpus = cores if workers is None else min(workers * config.cpus_per_worker, cores)
     try:
