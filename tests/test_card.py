@@ -17,8 +17,8 @@ from esker.api import configure
 from esker.cli import main
 from esker.config.flags import Parser, add_options, given
 from esker.config.options import ESConfig
+from esker.runs.groups import INCIDENTAL
 from esker.runs.loading import open_trained
-from esker.runs.reading import INCIDENTAL
 from esker.tools.card import command
 
 

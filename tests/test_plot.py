@@ -2,32 +2,119 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from small_runs import small_run
 
+import esker
 from esker.cli import main
-from esker.runs.reading import aggregate, differences, find_runs, group_runs, read_runs
+from esker.logs.plot import grid_of
+from esker.runs.curves import Curve, aggregate, smooth
+from esker.runs.groups import differences, group_runs
+from esker.runs.reading import find_runs, read_runs
+from esker.runs.statistics import bootstrap_interval, interquartile_mean, mean, summarize_seeds
+
+
+def curve(x: list[float], y: list[float], ended: bool = False) -> Curve:
+    return Curve(np.array(x), np.array(y), ended)
 
 
 def test_aggregate_covers_what_all_seeds_reached() -> None:
-    first = np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.0, 20.0])
-    second = np.array([5.0, 15.0]), np.array([7.0, 17.0])
-    band = aggregate([first, second])
+    band = aggregate([curve([0, 10, 20], [0, 10, 20]), curve([5, 15], [7, 17])], "mean", "range")
     assert band is not None
     np.testing.assert_allclose(band.x, [5, 10, 15])
-    np.testing.assert_allclose(band.mean, [6, 11, 16])
-    np.testing.assert_allclose(band.std, [1, 1, 1])
+    np.testing.assert_allclose(band.average, [6, 11, 16])
     np.testing.assert_allclose(band.low, [5, 10, 15])
     np.testing.assert_allclose(band.high, [7, 12, 17])
 
 
 def test_aggregate_of_curves_that_never_meet_is_none() -> None:
-    assert aggregate([(np.array([0.0, 1.0]), np.zeros(2)), (np.array([2.0, 3.0]), np.zeros(2))]) is None
-    assert aggregate([(np.zeros(0), np.zeros(0))]) is None
+    assert aggregate([curve([0, 1], [0, 0]), curve([2, 3], [0, 0])]) is None
+    assert aggregate([curve([], [])]) is None
+
+
+def test_seed_that_reached_its_goal_is_carried_to_the_end_of_the_others() -> None:
+    band = aggregate([curve([0, 10], [0, 500], ended=True), curve([0, 30], [100, 400])], "mean", "range")
+    assert band is not None
+    np.testing.assert_allclose(band.x, [0, 10, 30])
+    np.testing.assert_allclose(band.average, [50, 350, 450])
+    assert band.carried == 1
+
+
+def test_mean_of_seeds_that_all_reached_their_goal_ends_at_the_longest() -> None:
+    band = aggregate([curve([0, 10], [0, 500], ended=True), curve([0, 30], [100, 500], ended=True)])
+    assert band is not None
+    assert (band.x[-1], band.average[-1], band.carried) == (30, 500, 1)
+
+
+def test_deviation_stays_within_what_the_seeds_did() -> None:
+    curves = [curve([0, 1], [500, 500]) for _ in range(4)] + [curve([0, 1], [0, 0])]
+    band = aggregate(curves, "mean", "std")
+    assert band is not None
+    np.testing.assert_allclose(band.average, [400, 400])
+    np.testing.assert_allclose(band.high, [500, 500])  # mean + deviation would be 600
+    np.testing.assert_allclose(band.low, [200, 200])
+
+
+def test_interquartile_mean_cuts_a_quarter_from_each_end() -> None:
+    for count in range(1, 13):
+        values = np.sort(np.random.default_rng(count).normal(size=count))
+        cut = int(0.25 * count)  # scipy.stats.trim_mean(values, 0.25), which rliable uses
+        assert interquartile_mean(values) == pytest.approx(values[cut : count - cut].mean())
+
+
+def test_bootstrap_interval_resamples_within_each_stratum() -> None:
+    low, high = bootstrap_interval([np.zeros(4), np.full(4, 10.0)], mean)
+    assert (float(low), float(high)) == (5.0, 5.0)  # runs are never drawn from another task
+
+
+def test_bootstrap_interval_of_a_mean_is_the_normal_one() -> None:
+    values = np.random.default_rng(0).normal(size=400)
+    low, high = bootstrap_interval([values], mean)
+    expected = 1.96 * values.std() / 20
+    assert (high - low) / 2 == pytest.approx(expected, rel=0.08)
+    assert (high + low) / 2 == pytest.approx(values.mean(), abs=0.02)
+
+
+def test_smoothing_is_an_unbiased_exponential_mean() -> None:
+    smoothed = smooth(curve([0, 1, 2], [4, 8, 0]), 0.5)
+    np.testing.assert_allclose(smoothed.y, [4, (0.25 * 4 + 0.5 * 8) / 0.75, (0.125 * 4 + 0.25 * 8) / 0.875])
+
+
+def copied(run: Path, target: Path, rows: int | None = None, status: str | None = None, **changes: float) -> Path:
+    """A copy of a run, with other values in its journal or another end."""
+    shutil.copytree(run, target)
+    kept = [json.loads(line) | changes for line in (run / "journal.jsonl").read_text().splitlines()[:rows]]
+    (target / "journal.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    if status is not None:
+        (target / "status").write_text(status + "\n")
+    return target
+
+
+def test_three_runs_of_one_seed_are_one_seed(tmp_path: Path) -> None:
+    copied(small_run(), tmp_path / "again"), copied(small_run(), tmp_path / "cut", rows=2)
+    (group,) = group_runs(read_runs([small_run(), tmp_path]))
+    assert ([run.name for run in group.distinct], group.count_text()) == (["s0"], "1 seed")
+    assert group.notes() == ["CartPole-v1, es: 2 of 3 runs repeat seed 0; each seed counts once"]
+
+
+def test_equal_seeds_with_other_results_are_runs_of_one_seed(tmp_path: Path) -> None:
+    copied(small_run(), tmp_path / "other", center_return=1.0)
+    (group,) = group_runs(read_runs([small_run(), tmp_path]))
+    assert group.count_text() == "2 runs of 1 seed"
+    assert group.notes() == ["CartPole-v1, es: equal seeds gave different results, so these are 2 runs of 1 seed"]
+
+
+def test_name_of_a_configuration_has_no_more_options_than_it_takes() -> None:
+    runs = [small_run(), small_run(lr=0.2, sigma=0.2, center_episodes=1)]
+    labels = [group.label for group in group_runs(read_runs(runs))]
+    assert labels == ["es sigma=0.1 lr=0.05 …", "es sigma=0.2 lr=0.2 …"]
 
 
 def test_seeds_of_one_configuration_are_one_group_named_by_what_differs() -> None:
@@ -77,9 +164,68 @@ def test_environments_get_a_panel_each(tmp_path: Path) -> None:
     assert ("CartPole-v1" in text, "Acrobot-v1" in text) == (True, True)
 
 
+def test_many_environments_stand_in_a_grid() -> None:
+    assert [grid_of(count) for count in (1, 3, 4, 12, 17)] == [(1, 1), (1, 3), (2, 2), (3, 4), (5, 4)]
+
+
+def test_single_generation_is_drawn_as_a_point(tmp_path: Path) -> None:
+    run = copied(small_run(), tmp_path / "one", rows=1)
+    main(["plot", str(run), "-o", str(tmp_path / "c.png")])
+    colors = {
+        color
+        for _, color in Image.open(tmp_path / "c.png").convert("RGB").crop((150, 100, 900, 580)).getcolors(1 << 20) or []
+    }
+    assert (0x00, 0x72, 0xB2) in colors
+
+
+def test_figure_names_its_lines_its_band_and_who_was_carried_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    goal = "finished: goal reached: centre return ≥ 1, 1 times in a row"
+    for number in range(5):
+        run = copied(small_run(), tmp_path / f"s{number}", rows=2 + number % 2, status=goal, center_return=float(number))
+        text = (run / "config.toml").read_text()
+        (run / "config.toml").write_text(text.replace("seed = 0", f"seed = {number}"))
+    target = tmp_path / "c.svg"
+    flags = ["--label", "ours", "--reference", "3=published", "--each-seed", "--x", "episodes", "--size", "7x4"]
+    assert main(["plot", str(tmp_path), *flags, "-o", str(target)]) == 0
+    text = target.read_text()
+    assert all(part in text for part in ("ours (5 seeds)", "published", "interquartile mean", "bootstrap", ">episodes<"))
+    assert 'width="504pt" height="288pt"' in text
+    assert "3 seeds stopped at their goal and are carried on" in capsys.readouterr().err
+
+
+def test_evolution_run_hides_no_other_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(small_run(), tmp_path / "policy")
+    options = {"workers": 0, "noise": "counter", "quiet": True, "run_dir": str(tmp_path / "function")}
+    esker.Evolution(torch.zeros(3), lambda model: -float((model**2).sum()), **options).run(2)
+    assert main(["plot", str(tmp_path), "-o", str(tmp_path / "c.svg")]) == 0
+    text = (tmp_path / "c.svg").read_text()
+    assert ("reward function" in text, "CartPole-v1" in text) == (True, True)
+
+
+def test_damaged_run_inside_a_folder_is_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("good", "bad"):
+        shutil.copytree(small_run(), tmp_path / name)
+    (tmp_path / "bad" / "config.toml").write_text("population = = 3")
+    assert main(["plot", str(tmp_path), "-o", str(tmp_path / "c.svg")]) == 0
+    assert "left out: " in capsys.readouterr().err
+    assert main(["plot", str(tmp_path / "bad"), "-o", str(tmp_path / "c.svg")]) == 2
+
+
+def test_summary_of_seeds_has_median_worst_and_an_interval_around_the_interquartile_mean() -> None:
+    summary = summarize_seeds([1.0, 2.0, 3.0, 4.0, 100.0])
+    assert (summary.seeds, summary.iqm, summary.median, summary.worst, summary.best) == (5, 3.0, 3.0, 1.0, 100.0)
+    assert 1.0 <= summary.low < 3.0 < summary.high <= 100.0
+    assert summary == summarize_seeds([1.0, 2.0, 3.0, 4.0, 100.0])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--size", "6"], "size is '6'; expected inches"),
+        (["--smooth", "1"], "smooth is 1; expected 0"),
+        (["--reference", "high"], "reference is 'high'; expected a number"),
+        (["--label", "a", "--label", "b"], "2 labels for 1 configurations ('es'); give --label once for each"),
+        (["--x", "training"], "no journal has training_steps; use --x steps"),
         (["-o", "curve.bmp"], "expected a file that ends in .png, .svg, .pdf"),
         (["--y", "retrun_mean"], "unknown column 'retrun_mean'; did you mean 'return_mean'"),
         (["--x", "days"], "invalid choice: 'days'"),

@@ -22,7 +22,8 @@ from esker.cli import main
 from esker.logs.report.data import report_data, thinned, to_json
 from esker.logs.report.page import page
 from esker.logs.report.serve import open_server
-from esker.runs.reading import aggregate, read_runs
+from esker.runs.curves import Curve, aggregate
+from esker.runs.reading import read_runs
 
 needs_browser = pytest.mark.skipif(not browser.available(), reason="chromium and chromedriver are not installed")
 
@@ -155,8 +156,8 @@ def test_axis_switch_draws_against_generations_and_wall_clock(driver: Any, tmp_p
 
 @needs_browser
 def test_mean_over_seeds_is_the_one_that_plot_draws(driver: Any, tmp_path: Path) -> None:
-    first = np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.0, 5.0])
-    second = np.array([5.0, 15.0, 40.0]), np.array([7.0, 17.0, 1.0])
+    first = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.0, 5.0]), ended=True)
+    second = Curve(np.array([5.0, 15.0, 40.0]), np.array([7.0, 17.0, 1.0]))
     open_page(driver, written(tmp_path, str(small_run())))
     source = (Path(esker.__file__).parent / "logs" / "report" / "curves.js").read_text()
     curves = json.dumps([{"x": x.tolist(), "y": y.tolist()} for x, y in (first, second)])

@@ -1,69 +1,179 @@
-"""Learning curves for papers: the mean over seeds with a band, one panel for each environment."""
+"""Learning curves for papers: the average over seeds with a band, one panel for each environment."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esker.errors import UsageError
-from esker.runs.reading import AXIS_LABELS, Group, RunData, aggregate, group_runs
+from esker.errors import UsageError, nearest
+from esker.runs.curves import AVERAGE_NAMES, BAND_NAMES, MANY_SEEDS, Band, Curve, aggregate, smooth
+from esker.runs.groups import Group
+from esker.runs.reading import AXES, AXIS_LABELS
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in grey print.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7f7f7f")
 FORMATS = (".png", ".svg", ".pdf")
-BANDS = ("std", "range", "none")
+PANEL = (5.2, 3.4)  # inches of one panel
+MOST_COLUMNS = 4
+MOST_PANELS_WIDE = 3  # so many environments stand in one row
 
 
-def plot_runs(
-    runs: Sequence[RunData],
-    output: Path,
-    *,
-    x: str = "steps",
-    y: str = "center_return",
-    band: str = "std",
-    title: str | None = None,
-) -> None:
-    """Draw the runs' curves into a .png, .svg or .pdf. What cannot be drawn raises UsageError."""
+@dataclass(frozen=True)
+class Reference:
+    """A horizontal line to compare with, in one environment's panel or in all."""
+
+    value: float
+    name: str = ""
+    env: str | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What to draw. `auto`: interquartile mean and its interval with five seeds or more, else mean and deviation."""
+
+    x: str = "steps"
+    y: str = "center_return"
+    average: str = "auto"
+    band: str = "auto"
+    title: str | None = None
+    size: tuple[float, float] | None = None
+    smoothing: float = 0.0
+    log: str = ""
+    each_seed: bool = False
+    caption: bool = True
+    references: tuple[Reference, ...] = ()
+
+
+def draw(groups: Sequence[Group], output: Path, figure: Figure | None = None) -> list[str]:
+    """Draw the groups' curves into a .png, .svg or .pdf; returns notes. What cannot be drawn raises UsageError."""
+    figure = figure or Figure()
+    _check(groups, output, figure)
+    plt = _matplotlib()
+    average, band = _methods(groups, figure)
+    environments = list(dict.fromkeys(group.env for group in groups))
+    rows, columns = grid_of(len(environments))
+    size = figure.size or (PANEL[0] * columns, PANEL[1] * rows)
+    picture, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    carried = 0
+    for panel, env in zip(axes.flat, environments, strict=False):
+        carried += _panel(panel, [group for group in groups if group.env == env], figure, average, band)
+        panel.set(title=figure.title or env, xlabel=AXIS_LABELS[figure.x], ylabel=_spoken(figure.y))
+    for panel in axes.flat[len(environments) :]:
+        panel.set_visible(False)
+    said = [note for group in groups for note in group.notes()]
+    text = caption(groups, average, band, carried)
+    if figure.caption and text:
+        picture.supxlabel(text, fontsize=7, color="#555555", wrap=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    picture.savefig(output, dpi=200, metadata={"Date": None} if output.suffix == ".svg" else None)
+    plt.close(picture)
+    return said + ([text] if text else [])
+
+
+def _spoken(column: str) -> str:
+    return column.replace("_", " ").replace("center", "centre")
+
+
+def grid_of(panels: int) -> tuple[int, int]:
+    """Rows and columns for so many panels, about as wide as a page."""
+    if panels <= MOST_PANELS_WIDE:
+        return 1, panels
+    columns = min(MOST_COLUMNS, math.ceil(math.sqrt(panels)))
+    return math.ceil(panels / columns), columns
+
+
+def caption(groups: Sequence[Group], average: str, band: str, carried: int) -> str:
+    """What the lines and bands are, for the figure's foot; empty where every line is one run."""
+    if all(len(group.distinct) == 1 for group in groups):
+        return ""
+    text = f"line: {AVERAGE_NAMES[average]} over seeds"
+    text += f"; band: {BAND_NAMES[band]}" if band != "none" else ""
+    if carried:
+        seeds = "1 seed stopped at its goal and is" if carried == 1 else f"{carried} seeds stopped at their goal and are"
+        text += f"; {seeds} carried on at the last value"
+    return text
+
+
+def _check(groups: Sequence[Group], output: Path, figure: Figure) -> None:
     if output.suffix not in FORMATS:
         raise UsageError(f"output is {str(output)!r}; expected a file that ends in {', '.join(FORMATS)}")
-    known = dict.fromkeys(name for run in runs for row in run.rows for name in row)
-    if y not in known:
-        from esker.errors import nearest
-
-        if not known:
-            raise UsageError("no run has a generation to draw yet; `esker resume` continues them")
-        raise UsageError(f"unknown column {y!r}{nearest(y, known)}; the journal has {', '.join(known)}")
-    plt = _matplotlib()
-    groups = group_runs(runs)
-    environments = list(dict.fromkeys(group.env for group in groups))
-    figure, axes = plt.subplots(
-        1, len(environments), figsize=(5.2 * len(environments), 3.4), squeeze=False, layout="constrained"
-    )
-    for panel, env in zip(axes[0], environments, strict=True):
-        _panel(panel, [group for group in groups if group.env == env], x, y, band)
-        panel.set(title=title or env, xlabel=AXIS_LABELS[x], ylabel=y.replace("_", " "))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=200, metadata={"Date": None} if output.suffix == ".svg" else None)
-    plt.close(figure)
+    rows = [row for group in groups for run in group.runs for row in run.rows]
+    known = dict.fromkeys(name for row in rows for name in row)
+    if not known:
+        raise UsageError("no run has a generation to draw yet; `esker resume` continues them")
+    if figure.y not in known:
+        raise UsageError(f"unknown column {figure.y!r}{nearest(figure.y, known)}; the journal has {', '.join(known)}")
+    if AXES[figure.x] not in known:
+        raise UsageError(f"x is {figure.x!r}, and no journal has {AXES[figure.x]}; use --x steps")
 
 
-def _panel(panel: Any, groups: Sequence[Group], x: str, y: str, kind: str) -> None:
+def _methods(groups: Sequence[Group], figure: Figure) -> tuple[str, str]:
+    several = [len(group.distinct) for group in groups if len(group.distinct) > 1]
+    many = bool(several) and min(several) >= MANY_SEEDS
+    average = figure.average if figure.average != "auto" else "iqm" if many else "mean"
+    # A deviation belongs to the mean alone; the other averages have an interval.
+    band = figure.band if figure.band != "auto" else "std" if average == "mean" else "ci"
+    return average, band
+
+
+def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, band: str) -> int:
+    """Draw one environment; returns how many seeds were carried on after their goal."""
+    carried = 0
     for number, group in enumerate(groups):
         color = COLORS[number % len(COLORS)]
-        curves = [run.curve(x, y) for run in group.runs]
-        seeds = f" ({len(curves)} seeds)" if len(curves) > 1 else ""
-        band = aggregate(curves)
-        if band is None:
+        curves = [smooth(run.curve(figure.x, figure.y), figure.smoothing) for run in group.distinct]
+        found = aggregate(curves, average, band)
+        if found is None:
             continue
-        panel.plot(band.x, band.mean, color=color, linewidth=1.6, label=group.label + seeds)
-        if len(curves) > 1 and kind != "none":
-            low, high = (band.low, band.high) if kind == "range" else (band.mean - band.std, band.mean + band.std)
-            panel.fill_between(band.x, low, high, color=color, alpha=0.18, linewidth=0)
+        label = group.label + (f" ({group.count_text()})" if len(curves) > 1 else "")
+        _lines(panel, found, curves if len(curves) > 1 and figure.each_seed else [], color, label)
+        carried += found.carried
+    for reference in figure.references:
+        if reference.env in (None, groups[0].env):
+            panel.axhline(reference.value, color="#555555", linewidth=1, linestyle=(0, (4, 3)), label=reference.name or None)
+    _finish(panel, figure)
+    return carried
+
+
+def _lines(panel: Any, band: Band, curves: Sequence[Curve], color: str, label: str) -> None:
+    for curve in curves:
+        panel.plot(curve.x, curve.y, color=color, linewidth=0.6, alpha=0.45)
+        if curve.ended:
+            panel.plot(curve.x[-1:], curve.y[-1:], color=color, marker="o", markersize=2.5, alpha=0.7)
+    marker = "o" if len(band.x) == 1 else None  # a line through one point cannot be seen
+    panel.plot(band.x, band.average, color=color, linewidth=1.6, marker=marker, markersize=4, label=label)
+    if (band.high > band.low).any():
+        if len(band.x) == 1:
+            panel.vlines(band.x, band.low, band.high, color=color, linewidth=1)
+        panel.fill_between(band.x, band.low, band.high, color=color, alpha=0.18, linewidth=0)
+
+
+def _finish(panel: Any, figure: Figure) -> None:
     panel.grid(alpha=0.25, linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)
     panel.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=True)
-    panel.legend(frameon=False, fontsize=8)
+    if "x" in figure.log:
+        panel.set_xscale("log")
+        _log_ticks(panel.xaxis)
+    if "y" in figure.log and panel.dataLim.y0 > 0:
+        panel.set_yscale("log")
+        _log_ticks(panel.yaxis)
+    elif "y" in figure.log:  # returns at or below zero have no logarithm
+        panel.set_yscale("symlog")
+    if panel.get_legend_handles_labels()[0]:
+        panel.legend(frameon=False, fontsize=8)
+
+
+def _log_ticks(axis: Any) -> None:
+    """Marks at 1, 2 and 5 times a power of ten, written as people say them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _matplotlib() -> Any:

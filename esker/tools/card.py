@@ -89,13 +89,14 @@ def _replay(path: Path, checkpoint: str, folder: Path, trust: Trust) -> list[str
 
 
 def _curve(path: Path, folder: Path) -> list[str]:
-    from esker.logs.plot import plot_runs
+    from esker.logs.plot import draw
+    from esker.runs.groups import group_runs
     from esker.runs.reading import read_run
 
     if is_checkpoint(path):
         return []
     try:
-        plot_runs([read_run(path)], folder / "curve.png")
+        draw(group_runs([read_run(path)]), folder / "curve.png")
     except UsageError as error:
         return [f"no curve.png: {error}"]
     return []

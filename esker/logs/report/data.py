@@ -15,7 +15,8 @@ import numpy as np
 from esker import __version__
 from esker.errors import UsageError
 from esker.noise.shaping import SIGN_SHAPINGS
-from esker.runs.reading import AXES, AXIS_LABELS, RunData, differences, group_runs
+from esker.runs.groups import differences, group_runs
+from esker.runs.reading import AXES, AXIS_LABELS, RunData
 
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 # Journal columns that the page can draw, with the heading of their chart.
