@@ -160,12 +160,29 @@ def test_mean_over_seeds_is_the_one_that_plot_draws(driver: Any, tmp_path: Path)
     second = Curve(np.array([5.0, 15.0, 40.0]), np.array([7.0, 17.0, 1.0]))
     open_page(driver, written(tmp_path, str(small_run())))
     source = (Path(esker.__file__).parent / "logs" / "report" / "curves.js").read_text()
-    curves = json.dumps([{"x": x.tolist(), "y": y.tolist()} for x, y in (first, second)])
+    curves = json.dumps([{"x": c.x.tolist(), "y": c.y.tolist(), "ended": c.ended} for c in (first, second)])
     band = driver.execute_script(f"{source}; return aggregate({curves});")
-    expected = aggregate([first, second])
+    expected = aggregate([first, second], "mean", "range")
     assert expected is not None
-    for name in ("x", "mean", "low", "high"):
+    for name in ("x", "average", "low", "high"):
         np.testing.assert_allclose(band[name], getattr(expected, name))
+    assert (band["carried"], expected.carried, band["x"][-1]) == (1, 1, 40)
+
+
+@needs_browser
+def test_interquartile_mean_of_many_seeds_is_the_one_that_plot_draws(driver: Any, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(9, 3))
+    seeds = [Curve(np.arange(3.0), row) for row in values]
+    open_page(driver, written(tmp_path, str(small_run())))
+    source = (Path(esker.__file__).parent / "logs" / "report" / "curves.js").read_text()
+    curves = json.dumps([{"x": c.x.tolist(), "y": c.y.tolist(), "ended": False} for c in seeds])
+    band = driver.execute_script(f"{source}; return aggregate({curves});")
+    expected = aggregate(seeds, "iqm", "ci")
+    assert expected is not None
+    np.testing.assert_allclose(band["average"], expected.average)
+    width = expected.high - expected.low
+    np.testing.assert_array_less(np.abs(np.array(band["interval"]["low"]) - expected.low), 0.15 * width)
+    np.testing.assert_array_less(np.abs(np.array(band["interval"]["high"]) - expected.high), 0.15 * width)
 
 
 @needs_browser
@@ -196,7 +213,7 @@ def test_light_and_dark_follow_the_system_until_the_reader_chooses(driver: Any, 
 def test_configuration_marks_what_differs(driver: Any, tmp_path: Path) -> None:
     open_page(driver, written(tmp_path, *compared()[:3]))
     marked = driver.find_elements("css selector", "#configuration > .scroll td.differs")
-    assert [cell.text for cell in marked] == ["1", "0.2"]  # the second seed, the other learning rate
+    assert [cell.text for cell in marked] == ["0.2"]  # the other learning rate; seeds are one configuration
     assert "gymnasium" in driver.find_element("id", "versions").text
 
 
@@ -245,6 +262,64 @@ def test_sweep_has_a_line_for_each_trial_and_a_bar_for_each_option(driver: Any, 
     faded = {line.get_attribute("data-trial"): float(line.get_attribute("opacity")) < 0.1 for line in trials}
     assert faded == {"0": False, "1": True}
     assert driver.get_log("browser") == []
+
+
+@needs_browser
+def test_sweep_comes_first_and_its_runs_have_the_names_of_their_trials(driver: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    shutil.copytree(small_run(), folder / "trials" / "0000")
+    shutil.copytree(small_run(lr=0.2), folder / "trials" / "0001")
+    (folder / "trials" / "0001" / "status").write_text("finished: pruned after 4 generations\n")
+    (folder / "sweep.json").write_text(json.dumps(SWEEP))
+    open_page(driver, written(tmp_path, str(folder)))
+    headings = [heading.text for heading in driver.find_elements("css selector", "h2")]
+    assert headings[:2] == ["Sweep small", "Learning"]
+    assert lines(chart(driver, "Return")) == ["trial 0", "trial 1"]
+    assert [word.text for word in driver.find_elements("css selector", "#runs .status")] == ["finished", "pruned"]
+
+
+@needs_browser
+def test_lines_and_bands_are_explained_as_they_are_drawn(driver: Any, tmp_path: Path) -> None:
+    open_page(driver, written(tmp_path, *compared()[:3]))
+
+    def key() -> list[str]:
+        return [item.text for item in driver.find_elements("css selector", ".chart:first-child .key span")]
+
+    assert key() == ["centre return, mean over seeds", "each seed", "worst to best seed"]
+    driver.find_element("css selector", '[data-tick="mean"]').click()
+    assert key()[-1] == "mean of members"
+
+
+@needs_browser
+def test_repeated_seed_and_stall_are_remarked(driver: Any, tmp_path: Path) -> None:
+    shutil.copytree(small_run(), tmp_path / "again")
+    stalled = tmp_path / "stalled"
+    shutil.copytree(small_run(seed=1), stalled)
+    row = json.loads((stalled / "journal.jsonl").read_text().splitlines()[0]) | {"return_min": 9.0, "return_max": 9.0}
+    rows = [json.dumps(row | {"generation": g, "env_steps": 100 * g}) + "\n" for g in range(20)]
+    (stalled / "journal.jsonl").write_text("".join(rows))
+    open_page(driver, written(tmp_path, str(small_run()), str(tmp_path / "again"), str(stalled)))
+    first, second = (item.text for item in driver.find_elements("css selector", ".remarks li"))
+    assert first == "CartPole-v1, es: 1 of 3 runs repeat seed 0; each seed counts once"
+    assert second.startswith("stalled, generation 19: all members have scored alike (9.0) for 20 generations")
+    assert "es: mean of 2 seeds" in lines(chart(driver, "Return"))
+
+
+@needs_browser
+def test_no_chart_is_empty_and_hybrids_are_drawn_against_training_steps(driver: Any, tmp_path: Path) -> None:
+    run = tmp_path / "hybrid"
+    shutil.copytree(small_run(), run)
+    (run / "facts").unlink()  # hybrids commit snapshots
+    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row |= {"training_steps": 100 * number, "critic_loss": 1.0 / (number + 1), "center_rank": None}
+    (run / "journal.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    open_page(driver, written(tmp_path, str(run)))
+    pressed = driver.find_element("css selector", '.segments [aria-pressed="true"]').text
+    charts = [svg.get_attribute("aria-label") for svg in driver.find_elements("css selector", "svg[role=img]")]
+    assert (pressed, "Critic loss" in charts) == ("training steps", True)
+    assert {"Centre rank", "Fitness distribution"}.isdisjoint(charts)
+    assert "nothing to show" not in driver.find_element("id", "main").text
 
 
 @needs_browser

@@ -7,16 +7,26 @@ function newView() {
   return { zoom: null, cursor: null, charts: [] };
 }
 
+/** A piece of a line or band, to stand before its meaning. */
+function sample(kind) {
+  if (kind === "none") return null;
+  const styles = { line: { "stroke-width": 2.4 }, thin: { "stroke-width": 1, opacity: 0.6 }, dashed: { "stroke-width": 1.6, "stroke-dasharray": "5 4" },
+    dotted: { "stroke-width": 1.6, "stroke-dasharray": "2 3" } };
+  const mark = styles[kind] ? make("path", { d: "M1,6H25", ...styles[kind] }) : make("rect", { x: 1, y: 1, width: 24, height: 10, opacity: { shade: 0.28, pale: 0.16 }[kind] });
+  return make("svg", { class: "sample", width: 26, height: 12, "aria-hidden": "true" }, mark);
+}
+
 class Chart {
-  /** `series()` answers the lines and bands to draw; `height` is in pixels. */
-  constructor(view, { title, note = "", series, height = 200, wide = false, control = null }) {
-    Object.assign(this, { view, series, height, drawn: [] });
+  /** `series()` returns the lines and bands to draw, `key()` what they mean; `height` is in pixels. */
+  constructor(view, { title, note = "", series, key = () => [], height = 200, wide = false, control = null }) {
+    Object.assign(this, { view, series, key, height, drawn: [] });
     this.svg = make("svg", { tabindex: 0, role: "img", "aria-label": title });
     this.note = make("span", { class: "soft" }, note);
     this.tip = make("div", { class: "tip", hidden: true, role: "status" });
     this.reset = make("button", { class: "reset", type: "button", hidden: true, onclick: () => this.zoomTo(null) }, "show all");
+    this.keys = make("div", { class: "key" });
     const head = make("div", { class: "head" }, make("h3", {}, title), control || this.note);
-    this.node = make("div", { class: "card chart" + (wide ? " wide" : "") }, head, this.svg, this.reset, this.tip);
+    this.node = make("div", { class: "card chart" + (wide ? " wide" : "") }, head, this.svg, this.keys, this.reset, this.tip);
     view.charts.push(this);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.node);
@@ -73,6 +83,7 @@ class Chart {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
     this.reset.hidden = !this.view.zoom;
+    this.keys.replaceChildren(...this.key().map(([kind, text]) => make("span", {}, sample(kind), text)));
     if (!this.range) {
       this.svg.replaceChildren(make("text", { x: width / 2, y: this.height / 2, "text-anchor": "middle" }, "nothing to show"));
       return;
@@ -80,6 +91,7 @@ class Chart {
     this.plot = make("g");
     const bands = this.drawn.filter((one) => one.low), lines = this.drawn.filter((one) => one.y);
     for (const band of bands) this.plot.append(make("path", { d: this.area(band), style: `fill: ${band.color}`, opacity: band.opacity ?? 0.18 }));
+    for (const line of lines) if (line.x.length === 1) this.plot.append(make("circle", { cx: this.toPixelX(line.x[0]), cy: this.toPixelY(line.y[0]), r: 4, style: `fill: ${line.color}` }));
     for (const line of lines) this.plot.append(make("path", { class: "line", d: this.path(line.x, line.y), style: `stroke: ${line.color}`,
       "stroke-width": line.width ?? 2, opacity: line.opacity ?? 1, "stroke-dasharray": line.dash ?? null, "data-label": line.label }));
     this.overlay = make("g", {});
@@ -96,6 +108,7 @@ class Chart {
     if (!xs.length) return null;
     let [left, right] = this.view.zoom ?? [Math.min(0, ...xs), Math.max(...xs)];
     if (left === right) [left, right] = [left - 0.5, right + 0.5];
+    if (!this.view.zoom && this.drawn.some((one) => one.x.length === 1)) right += (right - left) * 0.02; // room for a point
     let low = Infinity, high = -Infinity;
     for (const one of this.drawn) {
       one.x.forEach((x, i) => {

@@ -1,10 +1,14 @@
-// Curves: read from the data, smoothed, aggregated over seeds. A curve is { x: [...], y: [...] }.
+// Curves: read from the data, smoothed, aggregated over seeds. A curve is { x: [...], y: [...], ended }, where `ended`
+// says that the run stopped at its goal, so that its last value stands for what follows.
+
+const MANY_SEEDS = 5; // from here on the interquartile mean is drawn, with its interval
+const RESAMPLES = 500;
 
 /** A run's column against an axis, without the generations that lack it. */
 function curveOf(run, column, axis) {
   const xs = run.curves[DATA.axis_columns[axis]];
   const ys = run.curves[column];
-  const curve = { x: [], y: [] };
+  const curve = { x: [], y: [], ended: run.ended && DATA.lasting.includes(column) };
   xs.forEach((x, i) => {
     if (x !== null && ys[i] !== null && ys[i] !== undefined) {
       curve.x.push(x);
@@ -23,28 +27,56 @@ function smooth(curve, strength) {
     weight = strength * weight + (1 - strength);
     return sum / weight;
   });
-  return { x: curve.x, y };
+  return { ...curve, y };
 }
 
-/** Mean, lowest and highest of several curves over the stretch that all of them cover; null where there is none. */
-function aggregate(curves, points = 400) {
-  const some = curves.filter((curve) => curve.x.length);
-  if (!some.length) return null;
-  const first = Math.max(...some.map((curve) => curve.x[0]));
-  const last = Math.min(...some.map((curve) => curve.x[curve.x.length - 1]));
+/** Where every seed has a value: to the end of the shortest that did not reach its goal. */
+function commonGrid(curves, points = 400) {
+  const unfinished = curves.filter((curve) => !curve.ended).map((curve) => curve.x[curve.x.length - 1]);
+  const first = Math.max(...curves.map((curve) => curve.x[0]));
+  const last = unfinished.length ? Math.min(...unfinished) : Math.max(...curves.map((curve) => curve.x[curve.x.length - 1]));
   if (last < first) return null;
-  let grid = [...new Set(some.flatMap((curve) => curve.x))].filter((x) => x >= first && x <= last).sort((a, b) => a - b);
-  if (grid.length > points) grid = Array.from({ length: points }, (_, i) => first + ((last - first) * i) / (points - 1));
-  const rows = some.map((curve) => interpolate(curve, grid));
-  const over = (what) => grid.map((_, i) => what(rows.map((row) => row[i])));
-  return {
-    x: grid,
-    mean: over((values) => values.reduce((a, b) => a + b, 0) / values.length),
-    low: over((values) => Math.min(...values)),
-    high: over((values) => Math.max(...values)),
-  };
+  const grid = [...new Set(curves.flatMap((curve) => curve.x))].filter((x) => x >= first && x <= last).sort((a, b) => a - b);
+  return grid.length > points ? Array.from({ length: points }, (_, i) => first + ((last - first) * i) / (points - 1)) : grid;
 }
 
+/** The average of several curves, the lowest and highest of them; with many, the interquartile mean and its interval. */
+function aggregate(curves, average = null) {
+  const some = curves.filter((curve) => curve.x.length);
+  const grid = some.length ? commonGrid(some) : null;
+  if (!grid) return null;
+  const kind = average ?? (some.length >= MANY_SEEDS ? "iqm" : "mean");
+  const rows = some.map((curve) => interpolate(curve, grid));
+  const columns = grid.map((_, i) => rows.map((row) => row[i]).sort((a, b) => a - b));
+  const low = columns.map((column) => column[0]), high = columns.map((column) => column[column.length - 1]);
+  const interval = kind === "iqm" && some.length > 1 ? bootstrap(rows, grid.length) : { low, high };
+  return { x: grid, kind, average: columns.map(kind === "iqm" ? middleMean : mean), low, high, interval,
+    carried: some.filter((curve) => curve.ended && curve.x[curve.x.length - 1] < grid[grid.length - 1]).length };
+}
+
+const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+
+/** The interquartile mean of sorted values: a quarter of them is cut from each end. */
+function middleMean(sorted) {
+  const cut = Math.floor(sorted.length / 4);
+  return mean(sorted.slice(cut, sorted.length - cut));
+}
+
+/** The 95% bootstrap interval of the interquartile mean at every point; the same seeds are drawn for all points. */
+function bootstrap(rows, length) {
+  let seed = 1;
+  const draw = () => (seed = (seed * 48271) % 2147483647) / 2147483647; // Park and Miller's generator: equal pages for equal runs
+  const picks = Array.from({ length: RESAMPLES }, () => rows.map(() => Math.floor(draw() * rows.length)));
+  const interval = { low: [], high: [] };
+  for (let i = 0; i < length; i++) {
+    const found = picks.map((pick) => middleMean(pick.map((j) => rows[j][i]).sort((a, b) => a - b))).sort((a, b) => a - b);
+    interval.low.push(found[Math.floor(0.025 * (RESAMPLES - 1))]);
+    interval.high.push(found[Math.ceil(0.975 * (RESAMPLES - 1))]);
+  }
+  return interval;
+}
+
+/** The values of a curve on a grid; beyond its end its last value. */
 function interpolate(curve, grid) {
   let at = 0;
   return grid.map((x) => {

@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from esker import __version__
 from esker.errors import UsageError
+from esker.logs.stalls import stalls
 from esker.noise.shaping import SIGN_SHAPINGS
-from esker.runs.groups import differences, group_runs
-from esker.runs.reading import AXES, AXIS_LABELS, RunData
+from esker.runs.groups import INCIDENTAL, Group, differences, group_runs
+from esker.runs.reading import AXES, AXIS_LABELS, LASTING, RunData
+from esker.runs.statistics import summarize_seeds
 
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 # Journal columns that the page can draw, with the heading of their chart.
@@ -33,6 +36,9 @@ COLUMNS = {
     "sigma": "Sigma",
     "gradient_norm": "Gradient norm",
     "update_ratio": "Update ratio",
+    "critic_loss": "Critic loss",
+    "actor_loss": "Actor loss",
+    "rl_share": "Share of gradient-trained members",
 }
 MOST_POINTS, ALL_POINTS, FEWEST_POINTS = 600, 12_000, 100
 MOST_VIDEO_BYTES = 8_000_000
@@ -41,8 +47,9 @@ SWEEP_PARTS = ("name", "env", "sampler", "objective", "space", "trials", "best",
 
 def report_data(runs: Sequence[RunData], *, sweeps: Sequence[dict[str, Any]] = (), live: bool = False) -> dict[str, Any]:
     """Everything the page shows of these runs."""
-    groups = group_runs(runs)
+    groups = _named_by_trial(group_runs(runs)) if sweeps else group_runs(runs)
     group_of = {id(run): number for number, group in enumerate(groups) for run in group.runs}
+    copies = {id(run) for group in groups for run in group.runs} - {id(run) for group in groups for run in group.distinct}
     points = max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // max(1, len(runs))))
     return {
         "esker": __version__,
@@ -52,10 +59,39 @@ def report_data(runs: Sequence[RunData], *, sweeps: Sequence[dict[str, Any]] = (
         "axis_columns": AXES,
         "columns": COLUMNS,
         "quantiles": QUANTILES,
-        "groups": [{"env": group.env, "label": group.label} for group in groups],
-        "runs": [run_data(run, group_of[id(run)], points) for run in runs],
-        "differing": list(differences(runs)),
+        "lasting": sorted(LASTING),
+        "groups": [group_data(group) for group in groups],
+        "runs": [run_data(run, group_of[id(run)], points) | {"copy": id(run) in copies} for run in runs],
+        "differing": differing(groups),
         "sweeps": list(sweeps),
+    }
+
+
+def differing(groups: Sequence[Group]) -> list[str]:
+    """The options in which configurations differ, among those that have the option at all."""
+    firsts = [group.runs[0] for group in groups]
+    names = [name for name in differences(firsts) if name not in INCIDENTAL]
+    return [name for name in names if len({repr(run.config[name]) for run in firsts if name in run.config}) > 1]
+
+
+def _named_by_trial(groups: Sequence[Group]) -> list[Group]:
+    """A sweep's configurations under the numbers of their trials; which options those had, the sweep's charts show."""
+    paths = [group.runs[0].folder.path for group in groups]
+    return [
+        replace(group, label=f"trial {int(path.name)}") if path.parent.name == "trials" and path.name.isdigit() else group
+        for group, path in zip(groups, paths, strict=True)
+    ]
+
+
+def group_data(group: Group) -> dict[str, Any]:
+    """One configuration: its name, what a reader must know of its seeds, and their summary."""
+    best = [run.best_return for run in group.distinct if run.best_return is not None]
+    return {
+        "env": group.env,
+        "label": group.label,
+        "seeds": group.count_text(),
+        "notes": group.notes(),
+        "summary": asdict(summarize_seeds(best)) if best else None,
     }
 
 
@@ -83,6 +119,8 @@ def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
         "group": group,
         "seed": run.seed,
         "status": run.status,
+        "ended": run.reached_goal,
+        "stalls": [[generation, text] for generation, text in stalls(run.rows)],
         "generations": len(run.rows),
         "best": run.best_return,
         "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes", "center_return")},

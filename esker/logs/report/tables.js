@@ -19,16 +19,19 @@ function runsTable(runs) {
     number(full(run.best)), number(full(run.last.center_return)), cell(run.fingerprint ?? "–"))));
 }
 
+/** One word: a trial that a sweep gave up is pruned, a run whose seed another run has too is a repeat. */
 function statusOf(run) {
-  const word = run.status.split(":")[0];
+  const word = run.copy ? "repeat" : run.status.startsWith("finished: pruned") ? "pruned" : run.status.split(":")[0];
   return make("span", { class: `status ${word}`, title: run.status }, word);
 }
 
-/** A row an option, a column a run; values that differ from the first run's are marked. */
-function configTable(names, runs) {
-  const head = [make("th", {}, "option"), ...runs.map((run) => make("th", {}, make("span", { class: "dot", color: colorOf(run) }), run.name))];
+/** A row an option, a column a configuration; values that differ from the first one's are marked. */
+function configTable(names) {
+  const members = DATA.groups.map((_, group) => DATA.runs.filter((run) => run.group === group));
+  const title = (group) => (environments().length > 1 ? `${DATA.groups[group].env}: ` : "") + DATA.groups[group].label;
+  const head = [make("th", {}, "option"), ...members.map((_, group) => make("th", {}, make("span", { class: "dot", color: colorAt(group) }), title(group)))];
   return table(head, names.map((name) => {
-    const values = runs.map((run) => run.config[name] ?? "–");
+    const values = members.map((runs) => [...new Set(runs.map((run) => run.config[name] ?? "–"))].join(" | "));
     const differs = new Set(values).size > 1;
     return make("tr", { class: differs ? "differs" : null }, make("th", {}, name),
       ...values.map((value) => cell(value, { class: differs && value !== values[0] ? "differs" : null })));

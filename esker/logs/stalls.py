@@ -1,0 +1,78 @@
+"""Training that goes nowhere, told from rows of the journal alone: what is seen, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+PATIENCE = 20  # generations of the same kind before anything is said
+AGAIN = 10  # said again when it has lasted so many times longer
+FEWEST_MEMBERS = 10  # with fewer, a centre that no member beats is ordinary
+EDGE = 10  # generations at the start and at the end whose means are compared
+LOOKS = (50, 200, 800)  # generations after which the end is compared with the start
+
+ALIKE = (
+    "all members have scored alike ({score:,.1f}) for {count:,} generations, so there is no gradient: "
+    "raise --sigma, shape the reward, or stop here if this is the best score there is (--goal)"
+)
+UNBEATEN = (
+    "no member has beaten the centre for {count:,} generations: "
+    "lower --sigma, or raise --population or --episodes-per-member"
+)
+NO_BETTER = (
+    "the centre is no better than at the start after {count:,} generations ({score:,.1f} then, {now:,.1f} now): "
+    "try another --sigma or --lr, a larger --population, or `esker sweep`"
+)
+
+
+@dataclass
+class StallDetector:
+    """Sees every row once, in order; returns a sentence when a stall has lasted long enough to be worth one."""
+
+    alike: int = 0
+    unbeaten: int = 0
+    first: list[float] = field(default_factory=list)
+    recent: list[float] = field(default_factory=list)
+
+    def see(self, row: Row) -> str | None:
+        """What to say of this generation, if anything."""
+        self._remember(row)
+        low, high = row.get("return_min"), row.get("return_max")
+        self.alike = self.alike + 1 if low is not None and low == high else 0
+        crowd = row.get("members", 0) >= FEWEST_MEMBERS
+        self.unbeaten = self.unbeaten + 1 if row.get("center_rank") == 1 and crowd and not self.alike else 0
+        if _due(self.alike):
+            return ALIKE.format(score=high, count=self.alike)
+        if _due(self.unbeaten):
+            return UNBEATEN.format(count=self.unbeaten)
+        return self._compare(row)
+
+    def _remember(self, row: Row) -> None:
+        value = row.get("center_return")
+        if value is None:
+            return
+        if len(self.first) < EDGE:
+            self.first.append(value)
+        self.recent = [*self.recent[1 - EDGE :], value]
+
+    def _compare(self, row: Row) -> str | None:
+        count = row.get("generation", 0) + 1
+        if count not in LOOKS or len(self.recent) < EDGE or self.alike >= PATIENCE:
+            return None
+        before, now = sum(self.first) / EDGE, sum(self.recent) / EDGE
+        return NO_BETTER.format(count=count, score=before, now=now) if now <= before else None
+
+
+def stalls(rows: Iterable[Row]) -> list[tuple[int, str]]:
+    """All that would have been said of a journal, with the generations at which it would have been."""
+    detector = StallDetector()
+    return [(row["generation"], text) for row in rows if (text := detector.see(row))]
+
+
+def _due(count: int) -> bool:
+    """At 20, 200, 2,000, … generations."""
+    while count and count % AGAIN == 0 and count > PATIENCE:
+        count //= AGAIN
+    return count == PATIENCE

@@ -1,0 +1,51 @@
+"""Stalls: what is said of training that goes nowhere, and what is not said of training that works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esker.logs.stalls import StallDetector, stalls
+
+
+def row(generation: int, low: float, high: float, center: float, rank: int = 5, members: int = 20) -> dict[str, Any]:
+    values = {"return_min": low, "return_max": high, "center_return": center, "center_rank": rank, "members": members}
+    return {"generation": generation, **values}
+
+
+def test_members_that_score_alike_are_said_at_20_and_200_generations() -> None:
+    said = stalls(row(g, -200, -200, -200) for g in range(450))
+    assert [generation for generation, _ in said] == [19, 199]
+    assert "scored alike (-200.0) for 20 generations" in said[0][1]
+    assert "raise --sigma" in said[0][1]
+
+
+def test_a_generation_that_differs_begins_the_count_anew() -> None:
+    said = stalls(row(g, -200, -199 if g == 15 else -200, float(g)) for g in range(36))
+    assert [generation for generation, _ in said] == [35]
+
+
+def test_a_centre_that_no_member_beats_is_said() -> None:
+    said = stalls(row(g, 0, 1 + g, float(g), rank=1) for g in range(30))
+    assert [(generation, text.split(":")[0]) for generation, text in said] == [
+        (19, "no member has beaten the centre for 20 generations")
+    ]
+
+
+def test_a_small_population_that_does_not_beat_the_centre_is_ordinary() -> None:
+    assert stalls(row(g, 0, 1 + g, float(g), rank=1, members=4) for g in range(30)) == []
+
+
+def test_a_centre_no_better_than_at_the_start_is_said_after_50_generations() -> None:
+    said = stalls(row(g, 0, 9, 5.0 - g / 100) for g in range(60))
+    assert [(generation, text.split(" (")[0]) for generation, text in said] == [
+        (49, "the centre is no better than at the start after 50 generations")
+    ]
+
+
+def test_nothing_is_said_of_training_that_learns() -> None:
+    assert stalls(row(g, g - 5, g + 5, float(g)) for g in range(1000)) == []
+
+
+def test_rows_without_members_returns_are_passed_over() -> None:
+    detector = StallDetector()
+    assert [detector.see({"generation": g, "center_return": None}) for g in range(60)] == [None] * 60
