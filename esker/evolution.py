@@ -31,7 +31,7 @@ class Evolution:
     `reward(model) -> float`; it may also take `weights=` (the parameters as a list) and `seed=` (a number that belongs to
     this evaluation). `reward_batch(members) -> (n,) tensor` evaluates many at once instead. `params` chooses which
     parameters move; `test_kwargs` are passed to one more call at every report, in this process; `save_path` is written at
-    every report; `on_iteration` sees every row of the history and may answer True to stop. All other options are the
+    every report; `on_iteration` sees every row of the history and may return True, or a text that says why, to stop. All other options are the
     fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises UsageError, what fails under way
     RunError; either way the model is left with the best (or last) parameters found.
     """
@@ -45,7 +45,7 @@ class Evolution:
         params: Filter | None = None,
         test_kwargs: Mapping[str, Any] | None = None,
         save_path: str | Path | None = None,
-        on_iteration: Callable[[Row], bool | None] | None = None,
+        on_iteration: Callable[[Row], bool | str | None] | None = None,
         **options: Any,
     ) -> None:
         parts.check_form(reward, reward_batch, options, tests=test_kwargs is not None)
@@ -58,6 +58,7 @@ class Evolution:
         self.history: list[Row] = []
         self.outcome: Outcome | None = None
         self.notices: list[str] = []  # what the user should know: what was repaired on resume, what falls back
+        self.tested: float | None = None  # by the test call of the report after the last iteration, if there was one
         self._test_kwargs = test_kwargs
         self._tester: Caller | None = None
         self._report_every: int | None = None
@@ -67,7 +68,7 @@ class Evolution:
             self._task = parts.function_task(config, self._flat, reward, test_kwargs or {})
         else:
             assert reward_batch is not None
-            self._task = parts.batch_task(config, self._flat, reward_batch, self._note)
+            self._task = parts.batch_task(config, self._flat, reward_batch, self.note)
         self._table = parts.noise_table(config, self._flat)
         if self._table is not None:
             weakref.finalize(self, self._table.close)
@@ -143,24 +144,29 @@ class Evolution:
 
     def _seen(self, row: Row, returns: Any = None) -> str | None:
         self.history.append(row)
+        self.tested = None
         if self._report_every is not None and self.iteration % self._report_every == 0:
             self._report(row)
         stop = self.on_iteration is not None and self.on_iteration(row)
-        return "stopped by on_iteration" if stop else None
+        return stop if isinstance(stop, str) and stop else "stopped by on_iteration" if stop else None
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Keep a notice, and print it."""
         self.notices.append(text)
         if not self.config.quiet:
             print(text, flush=True)
 
     def _report(self, row: Row) -> None:
         """Make the test call, print a line, save the parameters."""
-        tested = None if self._test_kwargs is None else self._test(self._test_kwargs)
+        self.tested = None if self._test_kwargs is None else self._test(self._test_kwargs)
         if not self.config.quiet:
-            print(describe_row(row, tested), flush=True)
+            print(describe_row(row, self.tested), flush=True)
         if self.save_path is not None:
             self._flat.write(self._state.final)
-            save(self.save_path, self.model)
+            self._save(self.save_path)
+
+    def _save(self, path: Path) -> None:
+        save(path, self.model)
 
     def _test(self, test_kwargs: Mapping[str, Any]) -> float:
         """One more call on the centre, in this process."""
@@ -191,7 +197,7 @@ class Evolution:
         if self.save_path is not None and self.history:
             finished = status.startswith("finished")
             with contextlib.suppress(*() if finished else (RunError,)):  # what went wrong first is what to say
-                save(self.save_path, self.model)
+                self._save(self.save_path)
 
     def _advice(self) -> str:
         if self._folder is None:

@@ -97,12 +97,6 @@ def test_wrong_requests_are_refused_in_one_line(arguments: dict[str, Any], messa
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("arguments", [{"reward_goal": 3.0}, {"consecutive_goal_stopping": 5}])
-def test_half_a_goal_of_evolution_module_is_refused_in_its_own_words(arguments: dict[str, Any]) -> None:
-    with pytest.raises(esker.UsageError, match="reward_goal and consecutive_goal_stopping go together"):
-        esker.EvolutionModule([torch.ones(2)], lambda weights: 1.0, **arguments)
-
-
 @pytest.mark.parametrize("name", ["workers", "executor", "timeout", "common_seeds"])
 def test_options_without_use_are_refused_with_a_batched_reward(name: str) -> None:
     value = {"workers": 2, "executor": "threads", "timeout": 1.0, "common_seeds": True}[name]

@@ -124,8 +124,8 @@ class UpdateOptions:
     optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "torch optimizer that moves the centre")
     momentum: float = option(0.0, "momentum of sgd and rmsprop", low=0)
     weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0)
-    lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0, high=1)
-    sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0, high=1)
+    lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0)
+    sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
     top_directions: int | None = option(
         None, "let only so many of the best directions, by the better of their members, move the centre (ARS)", low=1

@@ -59,6 +59,16 @@ def call_of(function: Function, options: Mapping[str, Any], name: str = "reward"
     return call
 
 
+def accepts(function: Function, name: str) -> bool:
+    """Whether a function can be given a keyword of this name; one that does not tell is taken not to."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return any((p.name == name and p.kind in kinds) or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
 def _bound(function: Function, name: str) -> bool:
     return isinstance(function, functools.partial) and name in function.keywords
 
@@ -70,7 +80,7 @@ def _check(call: Call, signature: inspect.Signature, options: Mapping[str, Any],
     except TypeError as error:
         asked = ", ".join(["model"] * call.model + [f"{key}=…" for key in keywords])
         raise UsageError(
-            f"{name} {label(call.function)}{signature} cannot be called as {name}({asked}): {error}; "
+            f"{name} {label(call.function)}({', '.join(signature.parameters)}) cannot be called as {name}({asked}): {error}; "
             "bind what it needs beside these with functools.partial"
         ) from None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +27,36 @@ def check_path(path: Path) -> None:
 
 def save(path: Path, model: Any) -> None:
     """A module's state_dict, or the tensors as given: as safetensors where the name says so, else by `torch.save`."""
+    _write_whole(path, lambda temporary: _write(temporary, model, path.suffix == ".safetensors"))
+
+
+def pickle_weights(path: Path, weights: list[torch.Tensor]) -> None:
+    """A list of tensors that `pickle.load` reads, as EvolutionModule wrote it. esker itself never reads one."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            pickle.dump(weights, file)
+
+    _write_whole(path, write)
+
+
+def _write(path: Path, model: Any, safetensors: bool) -> None:
+    if not safetensors:
+        torch.save(model.state_dict() if isinstance(model, nn.Module) else model, path)
+        return
+    from safetensors.torch import save_file, save_model
+
+    if isinstance(model, nn.Module):
+        save_model(model, str(path))  # knows about tied weights
+    else:
+        parts = [model] if isinstance(model, torch.Tensor) else model
+        save_file({str(i): part.detach().clone().contiguous() for i, part in enumerate(parts)}, str(path))
+
+
+def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import save_file, save_model
-
-            if isinstance(model, nn.Module):
-                save_model(model, str(temporary))  # knows about tied weights
-            else:
-                parts = [model] if isinstance(model, torch.Tensor) else model
-                save_file({str(i): part.detach().clone().contiguous() for i, part in enumerate(parts)}, str(temporary))
-        else:
-            torch.save(model.state_dict() if isinstance(model, nn.Module) else model, temporary)
+        write(temporary)
         temporary.replace(path)
     except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError where others raise OSError
         with contextlib.suppress(OSError):
