@@ -31,9 +31,9 @@ class Evolution:
     `reward(model) -> float`; it may also take `weights=` (the parameters as a list) and `seed=` (a number that belongs to
     this evaluation). `reward_batch(members) -> (n,) tensor` evaluates many at once instead. `params` chooses which
     parameters move; `test_kwargs` are passed to one more call at every report, in this process; `save_path` is written at
-    every report; `on_iteration` sees every row of the history and may return True, or a text that says why, to stop. All other options are the
-    fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises UsageError, what fails under way
-    RunError; either way the model is left with the best (or last) parameters found.
+    every report; `on_iteration` sees every row of the history and may return True, or a text that says why, to stop. All
+    other options are the fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises
+    UsageError, what fails under way RunError; either way the model is left with the best (or last) parameters found.
     """
 
     def __init__(

@@ -79,8 +79,9 @@ def _check(call: Call, signature: inspect.Signature, options: Mapping[str, Any],
         signature.bind(*((None,) if call.model else ()), **keywords)
     except TypeError as error:
         asked = ", ".join(["model"] * call.model + [f"{key}=…" for key in keywords])
+        takes = ", ".join(signature.parameters)
         raise UsageError(
-            f"{name} {label(call.function)}({', '.join(signature.parameters)}) cannot be called as {name}({asked}): {error}; "
+            f"{name} {label(call.function)}({takes}) cannot be called as {name}({asked}): {error}; "
             "bind what it needs beside these with functools.partial"
         ) from None
 
