@@ -3,18 +3,17 @@
 python examples/batched_vmap.py [--cuda] [--iterations 300]
 """
 
-import argparse
-
 import torch
+from command import Command, count
 from torch import nn
 
 import esker
 
-parser = argparse.ArgumentParser()
-parser.add_argument("-c", "--cuda", action="store_true")
-parser.add_argument("--iterations", type=int, default=300)
+parser = Command(__doc__)
+parser.add_argument("-c", "--cuda", action="store_true", help="evaluate members on the GPU")
+parser.add_argument("--iterations", type=count, default=300)
 options = parser.parse_args()
-device = "cuda" if options.cuda else "cpu"
+device = parser.cuda(options.cuda)
 
 x = torch.linspace(-3, 3, 128, device=device).unsqueeze(1)
 target = torch.sin(x)

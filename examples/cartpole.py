@@ -6,13 +6,13 @@ python examples/cartpole.py --settings evolution-module       # population=10, s
 
 from __future__ import annotations
 
-import argparse
 import os
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import torch
+from command import Command, count
 from torch import nn
 
 import esker
@@ -49,30 +49,34 @@ reward = partial(episode, "CartPole-v1")
 
 def main(description: str | None, policy: Any, reward: Any, goal: float, settings: dict[str, Any], iterations: int) -> None:
     """What both this example and LunarLander's do with their policy and reward."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Command(description)
     parser.add_argument("-w", "--weights-path", "--weights_path", help="where to save the weights, at every report")
     parser.add_argument("-c", "--cuda", action="store_true", help="evaluate members on the GPU")
     parser.add_argument("--settings", choices=settings, default="esker")
-    parser.add_argument("--iterations", type=int, default=iterations)
+    parser.add_argument("--iterations", type=count, default=iterations)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--run-dir", help="run folder, to resume from and to plot")
     parser.add_argument("--render", action="store_true", help="show an episode at every report")
     options = parser.parse_args()
+    device = parser.cuda(options.cuda)
     torch.manual_seed(options.seed)
-    evolution = esker.Evolution(
-        policy(),
-        reward,
-        test_kwargs={"render": True} if options.render else None,
-        save_path=options.weights_path,
-        device="cuda" if options.cuda else "cpu",
-        goal=goal,
-        patience=5,
-        seed=options.seed,
-        workers=options.workers,
-        run_dir=options.run_dir,
-        **settings[options.settings],
-    )
+    try:
+        evolution = esker.Evolution(
+            policy(),
+            reward,
+            test_kwargs={"render": True} if options.render else None,
+            save_path=options.weights_path,
+            device=device,
+            goal=goal,
+            patience=5,
+            seed=options.seed,
+            workers=options.workers,
+            run_dir=options.run_dir,
+            **settings[options.settings],
+        )
+    except esker.UsageError as error:
+        parser.error(str(error))
     evolution.run(options.iterations)
     print(f"{evolution.iteration} iterations: {evolution.outcome.reason}")
 

@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from command import Command
 from rich.console import Console
 
 import esker
@@ -29,4 +30,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    Command(__doc__).parse_args()
     sys.exit(main())

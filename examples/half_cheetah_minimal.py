@@ -1,17 +1,18 @@
 """es-torch's minimal HalfCheetah: npop, lr, std and weight_decay as there, all members in one vector environment."""
 
-import sys
 from functools import cache
 
 import gymnasium as gym
 import numpy as np
 import torch
+from command import Command
 from torch import nn
 
 import esker
 from esker.strategies.conventions import es_torch
 
-STEPS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
+parser = Command(__doc__).number("epochs", 1000, "updates to make").number("steps", 1000, "length of an episode")
+epochs, STEPS = vars(parser.parse_args()).values()
 policy = nn.Sequential(nn.Linear(17, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 6))
 for layer in policy[::2]:
     nn.init.xavier_uniform_(layer.weight)
@@ -35,5 +36,4 @@ def returns(members, seed):
     return total
 
 
-epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 esker.Evolution(policy, reward_batch=returns, **es_torch(npop=30, lr=0.04, std=0.025, weight_decay=0.0025)).run(epochs, 1)

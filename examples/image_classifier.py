@@ -6,14 +6,14 @@ counts hard decisions and so has no gradient.
     python examples/image_classifier.py [iterations]
 """
 
-import sys
-
 import torch
+from command import Command
 from torch import nn
 
 import esker
 
 CLASSES, SIDE = 4, 8
+options = Command(__doc__).number("iterations", 150, "iterations of evolution").parse_args()
 
 
 def images(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -58,5 +58,5 @@ with torch.no_grad():
     evolution = esker.Evolution(
         head, reward_batch=lambda members: macro_f1(members(seen), train_y), population=64, sigma=0.05, lr=0.01, seed=0
     )
-    evolution.run(int(sys.argv[1]) if len(sys.argv) > 1 else 150, report_every=50)
+    evolution.run(options.iterations, report_every=50)
     report("evolution")

@@ -1,8 +1,7 @@
 """A model that is not torch: a plain NumPy network learns sin(x) by ask and tell."""
 
-import sys
-
 import numpy as np
+from command import Command
 
 import esker
 
@@ -15,7 +14,7 @@ def network(theta: np.ndarray) -> np.ndarray:
     return np.tanh(np.outer(x, w1) + b1) @ w2
 
 
-generations = int(sys.argv[1]) if len(sys.argv) > 1 else 1500
+generations = Command(__doc__).number("generations", 1500, "generations to make").parse_args().generations
 start = np.random.default_rng(0).normal(size=3 * HIDDEN)
 es = esker.OpenAIES(start, population=64, sigma=0.05, lr=0.03, lr_decay=0.998, seed=0)
 for generation in range(generations):

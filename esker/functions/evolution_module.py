@@ -20,7 +20,9 @@ class PickledEvolution(Evolution):
     """An evolution that writes its weights as the original does: a list of tensors that `pickle.load` reads."""
 
     def _save(self, path: Path) -> None:
-        pickle_weights(path, list(self.model))
+        weights = self.model
+        assert isinstance(weights, list)
+        pickle_weights(path, weights)
 
 
 class EvolutionModule:
