@@ -18,16 +18,28 @@ _HOMES = {
     "Run": "esker.runs.loading",
     "Evolution": "esker.evolution",
     "EvolutionModule": "esker.functions.evolution_module",
+    "CMA": "esker.strategies.cma",
+    "ClipUp": "esker.strategies.clipup",
     "OpenAIES": "esker.strategies.openai_es",
+    "PGPE": "esker.strategies.pgpe",
+    "Restarts": "esker.strategies.restarts",
+    "SNES": "esker.strategies.snes",
+    "SepCMA": "esker.strategies.sep_cma",
     "UsageError": "esker.errors",
     "RunError": "esker.errors",
 }
 __all__ = [
+    "CMA",
+    "PGPE",
+    "SNES",
+    "ClipUp",
     "Evolution",
     "EvolutionModule",
     "OpenAIES",
+    "Restarts",
     "Run",
     "RunError",
+    "SepCMA",
     "UsageError",
     "__version__",
     "evaluate",
@@ -42,7 +54,13 @@ if TYPE_CHECKING:
     from esker.evolution import Evolution
     from esker.functions.evolution_module import EvolutionModule
     from esker.runs.loading import Run, evaluate, load
+    from esker.strategies.clipup import ClipUp
+    from esker.strategies.cma import CMA
     from esker.strategies.openai_es import OpenAIES
+    from esker.strategies.pgpe import PGPE
+    from esker.strategies.restarts import Restarts
+    from esker.strategies.sep_cma import SepCMA
+    from esker.strategies.snes import SNES
 
 
 def __getattr__(name: str) -> Any:

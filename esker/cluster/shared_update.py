@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from esker.engines.ray import RayEngine
-from esker.noise.directions import Row
+from esker.noise.directions import Row, Weights
 from esker.noise.table import TableNoise
 
 MESSAGE = 4_000_000  # products that a node adds up in the time that the coordinator needs to ask one (1.1 ms)
@@ -39,7 +38,7 @@ class SharedNoise:
         """ε as a read-only row."""
         return self.noise.direction(generation, number)
 
-    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ: by as many nodes as make it fastest; what a lost node owes is computed here."""
         import ray
 
@@ -58,6 +57,10 @@ class SharedNoise:
             except ray.exceptions.RayError:
                 total[start:stop] = self.noise.partial_sum(generation, weights, start, stop)
         return total
+
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+        """Σ linear[k]·εₖ and Σ square[k]·εₖ², computed here."""
+        return self.noise.weighted_moments(generation, linear, square)
 
     def _parts(self, products: int) -> int:
         """n nodes take products/n for their sums and n messages: least for n = √(products/message)."""

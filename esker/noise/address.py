@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import lru_cache
+from threading import local
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +30,7 @@ class Purpose(IntEnum):
     EVALUATION = 7
     FUNCTION = 8
     REFERENCE = 9
+    RESTART = 15
     LEARNING = 70  # the gradient half: batches, smoothing, exploration, shares
     CRITIC = 71
     EXPLORATION = 72
@@ -78,3 +80,22 @@ def episode_seed(seed: int, purpose: Purpose, *coordinates: int) -> int:
 def generator(seed: int, purpose: Purpose, *coordinates: int) -> np.random.Generator:
     """A counter-based generator that belongs to one address."""
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, *coordinates)))
+
+
+class _Drawer(local):
+    """One generator per thread, moved to an address for each draw: making a new one takes longer than a short draw."""
+
+    def __init__(self) -> None:
+        self.philox = np.random.Philox(key=0)
+        self.generator = np.random.Generator(self.philox)
+        self.state = self.philox.state
+
+
+_drawer = _Drawer()
+
+
+def normals(count: int, seed: int, purpose: Purpose, *coordinates: int) -> NDArray[np.float32]:
+    """The first float32 normals of `generator(seed, purpose, *coordinates)`."""
+    _drawer.state["state"]["key"][0] = key(seed, purpose, *coordinates)
+    _drawer.philox.state = _drawer.state
+    return _drawer.generator.standard_normal(count, dtype=np.float32)

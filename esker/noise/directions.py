@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Row = NDArray[np.float32]
+Weights = NDArray[np.float64]
 NoiseKind = Literal["table", "counter", "low-rank"]
+SMALL = 1 << 16  # numbers: as many directions as this are summed as one array, quicker than one after the other
 
 
 class Noise(Protocol):
@@ -25,8 +27,12 @@ class Noise(Protocol):
         """ε as a read-only row."""
         ...
 
-    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ over directions 0, 1, …, in O(d) memory."""
+        ...
+
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+        """Σ linear[k]·εₖ and Σ square[k]·εₖ², element-wise, in O(d) memory. Low-rank noise raises ValueError."""
         ...
 
 
@@ -42,3 +48,11 @@ def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Row
     if at_once is not None:
         return at_once(generation, numbers)
     return np.stack([noise.direction(generation, int(number)) for number in numbers])
+
+
+def small_moments(rows: Row, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    """The moments of a few short directions at once: sums over rows, which NumPy adds on one thread."""
+    first = (rows * linear.astype(np.float32)[:, None]).sum(axis=0)
+    np.multiply(rows, rows, out=rows)
+    rows *= square.astype(np.float32)[:, None]
+    return first, rows.sum(axis=0)

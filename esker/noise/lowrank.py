@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, generator
-from esker.noise.directions import Row
+from esker.noise.directions import Row, Weights
 
 CHUNK = 256  # directions whose factors are held at once in an update
 
@@ -75,7 +75,7 @@ class LowRankNoise:
             out[layout.at] = np.ravel(matrix) / np.float32(sqrt(self.rank))
         return out
 
-    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ, in chunks of directions that are added in their order."""
         total = np.zeros(self.dimension, dtype=np.float32)
         numbers = np.flatnonzero(weights)
@@ -84,6 +84,10 @@ class LowRankNoise:
             factors = np.stack([self.factors(generation, int(k)) for k in chosen])
             total += self._combine(factors, weights[chosen].astype(np.float32))
         return total
+
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+        """Refused with ValueError: the entries of a low-rank direction do not tell the scales of single parameters."""
+        raise ValueError("low-rank noise has no standard deviation per parameter; use table or counter noise, or OpenAI-ES")
 
     def split(self, part: NDArray[np.float32], shape: tuple[int, int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """A (…, rows, r) and B (…, columns, r) of one matrix's factors."""

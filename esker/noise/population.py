@@ -26,6 +26,11 @@ def by_direction(weights: NDArray[np.float64], antithetic: bool) -> NDArray[np.f
     return weights[0::2] - weights[1::2] if antithetic else weights
 
 
+def of_squares(weights: NDArray[np.float64], antithetic: bool) -> NDArray[np.float64]:
+    """One weight per direction for what both members of a pair share, as ε²: w⁺ + w⁻ over pairs, or w itself."""
+    return weights[0::2] + weights[1::2] if antithetic else weights
+
+
 @dataclass(frozen=True)
 class Population:
     """Members θ ± scale·ε of one generation; `members` is the range of numbers that this object stands for.

@@ -17,7 +17,7 @@ from esker.errors import nearest
 Floats = NDArray[np.float64]
 
 
-def _average_by_ties(fitness: Floats, by_rank: Floats) -> Floats:
+def average_by_ties(fitness: Floats, by_rank: Floats) -> Floats:
     """Hand out `by_rank` (worst place first) by ascending fitness; equal fitness gets the mean of its places."""
     _, group, count = np.unique(fitness, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
@@ -33,7 +33,7 @@ def centered_rank(fitness: Floats) -> Floats:
     """Rank 0..N-1 divided by N-1, minus ½ (Salimans et al. 2017)."""
     # Integer ranks summed before the division: ties and symmetric places come out exact.
     n = len(fitness)
-    doubled = _average_by_ties(fitness, np.arange(1.0 - n, n, 2.0))
+    doubled = average_by_ties(fitness, np.arange(1.0 - n, n, 2.0))
     return doubled / (2.0 * max(n - 1, 1))
 
 
@@ -52,7 +52,7 @@ def log_utility(fitness: Floats) -> Floats:
     utility = np.maximum(0.0, np.log2(n / 2 + 1) - np.log2(rank))
     if np.ptp(fitness) == 0:
         return np.zeros(n)
-    return _average_by_ties(fitness, utility / utility.sum() - 1.0 / n)
+    return average_by_ties(fitness, utility / utility.sum() - 1.0 / n)
 
 
 def raw(fitness: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, generator, key, keys
-from esker.noise.directions import Row
+from esker.noise.directions import SMALL, Row, Weights, small_moments
 
 BLOCK = 1 << 20  # normals drawn from one address when a table is filled
 ALIGN = 16  # offsets are multiples of a cache line
@@ -108,11 +108,28 @@ class TableNoise:
         windows = np.lib.stride_tricks.sliding_window_view(self.table.values, self.dimension)
         return windows[self._offsets(generation, numbers)]
 
-    def weighted_sum(self, generation: int, weights: NDArray[np.float64]) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""
         return self.partial_sum(generation, weights, 0, self.dimension)
 
-    def partial_sum(self, generation: int, weights: NDArray[np.float64], start: int, stop: int) -> Row:
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+        """Σ linear[k]·εₖ and Σ square[k]·εₖ² in one pass, with the same bits on any number of threads."""
+        import torch
+
+        numbers = np.flatnonzero((linear != 0) | (square != 0))
+        linear, square = linear[numbers], square[numbers]
+        if len(numbers) * self.dimension <= SMALL:
+            return small_moments(self.directions(generation, numbers), linear, square)
+        values = _as_torch(self.table.values)
+        first, second, scratch = torch.zeros(3, self.dimension)
+        offsets = self._offsets(generation, numbers).tolist()
+        for offset, one, two in zip(offsets, linear.tolist(), square.tolist(), strict=True):
+            row = values[offset : offset + self.dimension]
+            first.add_(row, alpha=one)
+            second.add_(torch.mul(row, row, out=scratch), alpha=two)
+        return first.numpy(), second.numpy()
+
+    def partial_sum(self, generation: int, weights: Weights, start: int, stop: int) -> Row:
         """The coordinates from `start` to `stop` of the weighted sum: the same bits as in the whole."""
         import torch
 

@@ -15,7 +15,7 @@ from esker.functions.lowrank.normals import normals
 from esker.functions.lowrank.parts import Part, Parts
 from esker.noise.population import by_direction
 from esker.noise.shaping import check_fitness, entropy, shape
-from esker.strategies.openai_es import OPTIMIZERS
+from esker.strategies.optimizers import OPTIMIZERS
 from esker.strategies.strategy import Update
 
 NUMBERS = 1 << 27  # normals that an update holds at once

@@ -1,0 +1,169 @@
+"""CMA-ES (Hansen 2016, "The CMA Evolution Strategy: A Tutorial"): a Gaussian with a full covariance matrix.
+
+The covariance is factored by Cholesky and the step-size path is kept in the coordinates of the factor (Krause, Arbonès,
+Igel 2016), so neither eigenvectors nor an inverse are needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from esker.noise.correlated import CorrelatedPopulation
+from esker.noise.directions import directions
+from esker.noise.shaping import entropy
+from esker.strategies.arguments import (
+    NoiseArgument,
+    check_population,
+    check_positive,
+    check_same_size,
+    default_population,
+    fitness_of,
+    members_of,
+    noise_of,
+    start_of,
+)
+from esker.strategies.cma_parts import Floats, Paths, Settings, by_fitness, settings, tells_nothing
+from esker.strategies.stopping import CONDITION, TOLERANCE, History
+from esker.strategies.strategy import Update
+from esker.system.torch_threads import one_torch_thread
+
+MOST = 5000  # parameters; the covariance of more takes over 200 MB, and minutes to learn
+
+
+class CMA:
+    """A centre m, a step size σ and a covariance C = AAᵀ. Members are m + σ·Aεᵢ; with yᵢ = Aεᵢ and recombination weights w
+
+        m ← m + lr·σ Σ wᵢyᵢ        C ← (1 - c₁ - c_μ)·C + c₁·p_c p_cᵀ + c_μ Σ wᵢ yᵢyᵢᵀ
+
+    and σ follows the length of its evolution path. With `active` the worse half has negative weights in C. `population` is
+    4 + ⌊3 ln d⌋ unless given. Bad arguments raise ValueError.
+    """
+
+    antithetic = False
+
+    def __init__(
+        self,
+        center: ArrayLike | torch.Tensor,
+        *,
+        population: int | None = None,
+        sigma: float = 0.3,
+        lr: float = 1.0,
+        active: bool = False,
+        seed: int = 0,
+        noise: NoiseArgument = "counter",
+    ) -> None:
+        self._center = start_of(center)
+        dimension = len(self._center)
+        if dimension > MOST:
+            raise ValueError(f"center has {dimension:,} parameters; CMA-ES takes at most {MOST:,} (use sep-CMA-ES: SepCMA)")
+        self.population = default_population(dimension) if population is None else population
+        check_population(self.population, antithetic=False)
+        check_positive(sigma=sigma, lr=lr)
+        self.sigma = self.first_sigma = float(sigma)
+        self.lr = float(lr)
+        self.active = active
+        self.generation = 0
+        self.noise = noise_of(noise, seed, dimension)
+        self.covariance = torch.eye(dimension, dtype=torch.float64)
+        self._paths = Paths(dimension)
+        self._history = History(dimension)
+        self._factored_at = 0
+        self._factor = torch.eye(dimension, dtype=torch.float32)
+
+    @property
+    def center(self) -> torch.Tensor:
+        """The mean m of the distribution, a flat float32 vector."""
+        return self._center
+
+    def ask(self, members: slice | None = None) -> CorrelatedPopulation:
+        """This generation's members, or a slice of them."""
+        chosen = members_of(members, self.population)
+        return CorrelatedPopulation(
+            self.center.numpy(), self.sigma, self.generation, False, self.noise, chosen, self._factor.numpy()
+        )
+
+    def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
+        """Move the distribution by the fitness of members 0, 1, … (higher is better, -inf: failed)."""
+        values = fitness_of(fitness, self.population, antithetic=False)
+        flat, sigma, members = tells_nothing(values), self.sigma, len(values)
+        self._history.add(values)
+        if flat:
+            self.generation += 1
+            return Update(0.0, 0.0, float(np.linalg.norm(self._center.numpy())), sigma, self.lr, 0.0)
+        s = settings(len(self._center), members)
+        weights = by_fitness(values, s.weights)
+        z = directions(self.noise, self.generation, np.arange(members)).astype(np.float64)
+        y = self.ask().steps(range(members)).astype(np.float64)
+        step = (weights[:, None] * y).sum(axis=0)
+        moved = (self.lr * sigma * step).astype(np.float32)
+        self._center = torch.from_numpy(self._center.numpy() + moved)
+        factor, kept = self._paths.advance(s, (weights[:, None] * z).sum(axis=0), step)
+        self.sigma = sigma * factor
+        self.generation += 1
+        self._adapt(s, by_fitness(values, s.active) if self.active else weights, kept, z, y)
+        step_norm, update_norm, center_norm = (float(np.linalg.norm(v)) for v in (step, moved, self._center.numpy()))
+        return Update(step_norm, update_norm, center_norm, sigma, self.lr, entropy(weights))
+
+    def _adapt(self, s: Settings, weights: Floats, kept: float, z: Floats, y: Floats) -> None:
+        """Move the covariance, and factor it when it has moved enough to matter (about every 1/(10d(c₁ + c_μ)) tells)."""
+        used = np.flatnonzero(weights)
+        decay = 1 - s.c_1 - s.c_mu * float(weights.sum()) + kept
+        pull = s.c_mu * weights[used]
+        lengths = np.square(z[used]).sum(axis=1)
+        pull[pull < 0] *= z.shape[1] / lengths[pull < 0]  # negative updates are limited whatever the length of y
+        rows = torch.from_numpy(np.vstack([y[used], self._paths.p_c]))
+        pulls = torch.from_numpy(np.append(pull, s.c_1))
+        with one_torch_thread():  # a product's bits may depend on how many threads share it
+            self.covariance.addmm_((rows * pulls[:, None]).T, rows, beta=decay)
+            if self._due(s):
+                self._refactor()
+
+    def _due(self, s: Settings) -> bool:
+        return (self._paths.updates - self._factored_at) * 10 * len(self._center) * (s.c_1 + s.c_mu) >= 1
+
+    def _refactor(self) -> None:
+        factor, failed = torch.linalg.cholesky_ex(self.covariance)
+        if not failed:  # otherwise the last factor stays in use, and `stopped` tells
+            self._factor, self._factored_at = factor.float(), self._paths.updates
+
+    @property
+    def stopped(self) -> str | None:
+        """Why this distribution has nothing more to find, or None."""
+        lengths, pivots = self.covariance.diagonal().sqrt().numpy(), self._factor.diagonal()
+        if self.sigma * float(lengths.max()) < TOLERANCE * self.first_sigma:
+            return f"sigma fell below {TOLERANCE} of {self.first_sigma}"
+        indefinite = self._due(settings(len(lengths), self.population))  # a factor that is due after `tell` has failed
+        if indefinite or float(pivots.max()) > float(pivots.min()) * CONDITION**0.5:
+            return f"the condition number of the covariance exceeds {CONDITION:.0e}"
+        center = self._center.numpy()
+        if (center + (0.2 * self.sigma * lengths).astype(np.float32) == center).any():
+            return "sigma is too small to move the centre"
+        return self._history.verdict(self.population)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that moves; the factor too, because it is older than the covariance."""
+        return {
+            "center": self.center.clone(),
+            "covariance": self.covariance.clone(),
+            "factor": self._factor.clone(),
+            "factored_at": self._factored_at,
+            "sigma": self.sigma,
+            "paths": self._paths.state_dict(),
+            "history": self._history.state_dict(),
+            "generation": self.generation,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a `state_dict`. A centre of another size raises ValueError."""
+        center = torch.as_tensor(state["center"])
+        check_same_size(center, self.center)
+        self._center = center.clone()
+        self.covariance, self._factor = (torch.as_tensor(state[name]).clone() for name in ("covariance", "factor"))
+        self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
+        self._factored_at = int(state["factored_at"])
+        self._paths.load_state_dict(state["paths"])
+        self._history.load_state_dict(state["history"])

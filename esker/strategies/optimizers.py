@@ -1,0 +1,78 @@
+"""The optimizers of a centre: torch's and ClipUp, by name, stepping along gradient estimates of the fitness."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+
+from esker.noise.directions import Row
+from esker.strategies.clipup import ClipUp
+
+OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "clipup"]
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+    "clipup": ClipUp,
+}
+MOMENTUM = {"sgd": 0.0, "rmsprop": 0.0, "clipup": 0.9}  # those that have one, and the one they have unless told
+
+
+class Ascent:
+    """A centre and the optimizer that moves it uphill. Bad arguments raise ValueError."""
+
+    def __init__(
+        self,
+        start: torch.Tensor,
+        optimizer: str,
+        *,
+        lr: float,
+        momentum: float | None = None,
+        max_speed: float | None = None,
+        weight_decay: float = 0.0,
+    ) -> None:
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer is {optimizer!r}; expected one of {', '.join(OPTIMIZERS)}")
+        if momentum and optimizer not in MOMENTUM:
+            raise ValueError(f"momentum is {momentum}; {optimizer} has none (use sgd, rmsprop or clipup)")
+        if max_speed is not None and optimizer != "clipup":
+            raise ValueError(f"max_speed is {max_speed}; {optimizer} has none (use clipup)")
+        options: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay}
+        if optimizer in MOMENTUM:
+            options["momentum"] = MOMENTUM[optimizer] if momentum is None else momentum
+        if optimizer == "clipup":
+            options["max_speed"] = max_speed
+        self._center = torch.nn.Parameter(start, requires_grad=False)
+        self._optimizer = OPTIMIZERS[optimizer]([self._center], **options)
+
+    @property
+    def center(self) -> torch.Tensor:
+        """The current parameters θ, a flat float32 vector."""
+        return self._center.data
+
+    def step(self, gradient: Row, lr: float) -> float:
+        """Move the centre along an estimate of the fitness's gradient; returns how far it went."""
+        before = self.center.clone()
+        self._center.grad = torch.from_numpy(-gradient)
+        self._optimizer.param_groups[0]["lr"] = lr
+        self._optimizer.step()
+        self._center.grad = None
+        return float(torch.linalg.vector_norm(self.center - before))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The optimizer's moments."""
+        return {name: _copy(value) for name, value in self._optimizer.state.get(self._center, {}).items()}
+
+    def load(self, center: torch.Tensor, moments: dict[str, Any]) -> None:
+        """Continue from a centre and moments."""
+        self.center.copy_(center)
+        if moments:
+            self._optimizer.state[self._center] = {name: _copy(value) for name, value in moments.items()}
+        else:
+            self._optimizer.state.pop(self._center, None)
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
