@@ -88,7 +88,7 @@ def test_the_episode_cap_holds_and_slots_do_not_leak_into_each_other():
 
 
 def test_a_pooled_run_trains_and_says_that_it_is_inexact(tmp_path, cli):
-    done = cli("train", "CartPole-v1", "--vectorizer", "auto", "--generations", 6, "--run-dir", "run", "--workers", 1)
+    done = cli("train", "CartPole-v1", "--vectorizer", "envpool", "--generations", 6, "--run-dir", "run", "--workers", 1)
     assert done.returncode == 0, done.stderr
     assert "EnvPool steps the environments" in done.stdout
     assert "inexact" in done.stdout
@@ -114,6 +114,14 @@ def test_what_envpool_cannot_do_is_refused_in_one_line(capsys, arguments, messag
     said = capsys.readouterr().err.strip()
     assert message in said
     assert "\n" not in said
+
+
+def test_auto_uses_envpool_where_native_stepping_does_not_cover_the_environment(tmp_path, capsys):
+    options = {"preset": None, "population": 2, "max_episode_steps": 20, "generations": 1, "workers": 0}
+    for env, vectorizer in (("MountainCarContinuous-v0", "envpool"), ("CartPole-v1", "native")):
+        run = esker.train(env, vectorizer="auto", run_dir=str(tmp_path / env), **options)
+        assert run.config.vectorizer == vectorizer
+        assert ("EnvPool steps the environments" in capsys.readouterr().out) == (vectorizer == "envpool")
 
 
 def test_auto_stays_with_gymnasium_where_envpool_does_not_fit(tmp_path):

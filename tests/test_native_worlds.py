@@ -1,11 +1,13 @@
-"""Native MuJoCo worlds step side by side with Gymnasium's own classes: every bit is equal."""
+"""Native worlds step side by side with Gymnasium's own classes: every bit is equal."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from esker.worlds.environments import silence
+from esker.worlds.classic import CLASSIC
+from esker.worlds.environments import Environment, silence
 from esker.worlds.mujoco_v5 import DEFINITIONS, Scene
+from esker.worlds.native import open_native
 from esker.worlds.native.simulation import NativeWorlds
 
 ROWS = 5
@@ -118,15 +120,15 @@ def same(ours, theirs):
 class Pair:
     """As many native worlds and Gymnasium environments, in the same states."""
 
-    def __init__(self, name, options):
+    def __init__(self, name, options, rows=ROWS):
         with silence():
-            self.envs = [gym.make(name, disable_env_checker=True, **options) for _ in range(ROWS)]
-            self.native = NativeWorlds(name, options, ROWS, gym.spec(name).max_episode_steps)
-        self.observations = np.zeros((ROWS, *self.envs[0].observation_space.shape))
-        self.ages = [0] * ROWS
+            self.envs = [gym.make(name, disable_env_checker=True, **options) for _ in range(rows)]
+        self.native = open_native(Environment(name, kwargs=options), rows)
+        self.observations = np.zeros((rows, *self.envs[0].observation_space.shape))
+        self.ages = [0] * rows
         self.seed = 0
         self.ended = 0
-        for row in range(ROWS):
+        for row in range(rows):
             self.reset(row)
 
     def reset(self, row):
@@ -161,6 +163,34 @@ def test_native_worlds_return_the_bits_of_gymnasium(name, options):
         assert pair.ended  # time limits and terminations were among what was compared
 
 
+@pytest.mark.parametrize("rows", [3, 40])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in CLASSIC),
+        ("CartPole-v1", {"sutton_barto_reward": True}),
+        ("MountainCar-v0", {"goal_velocity": 0.02}),
+        ("Pendulum-v1", {"g": 9.81}),
+    ],
+)
+def test_classic_control_returns_the_bits_of_gymnasium(name, options, rows):
+    pair = Pair(name, options, rows)
+    space, random = pair.envs[0].action_space, np.random.default_rng(3)
+    for _ in range(510 if rows < 10 else 100):
+        if isinstance(space, gym.spaces.Box):
+            pair.step(random.uniform(1.2 * space.low, 1.2 * space.high, size=(rows, *space.shape)).astype(np.float32))
+        else:
+            pair.step(random.integers(space.n, size=rows).tolist())
+    assert pair.ended or rows > 10
+
+
+def test_a_car_that_reaches_the_goal_and_its_wall_has_the_bits_of_gymnasium():
+    pair = Pair("MountainCar-v0", {})
+    for _ in range(400):  # always push the way it moves
+        pair.step([2 if velocity >= 0 else 0 for velocity in pair.observations[:, 1]])
+    assert pair.ended > 2 * ROWS  # a time limit alone would end two each
+
+
 def test_fewer_rows_and_rows_that_change_places_keep_their_worlds():
     pair = Pair("Hopper-v5", {})
     random = np.random.default_rng(2)
@@ -186,7 +216,7 @@ def test_an_unstable_simulation_gives_the_same_bits():
 def test_definitions_over_torch_tensors_agree_with_numpy(name):
     import torch
 
-    from esker.worlds.mujoco_v5.torch_arrays import TorchArrays
+    from esker.worlds.torch_arrays import TorchArrays
 
     with silence():
         native = NativeWorlds(name, {}, 4, None)
@@ -202,3 +232,20 @@ def test_definitions_over_torch_tensors_agree_with_numpy(name):
     theirs, _ = definition.outcome(state, torch.tensor(actions), torch.tensor(before), definition.position(state))
     np.testing.assert_allclose(out.numpy(), observations, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(theirs.numpy(), rewards, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_classic_control_over_torch_tensors_agrees_with_numpy(name):
+    import torch
+
+    from esker.worlds.torch_arrays import TorchArrays
+
+    native = open_native(Environment(name), 4)
+    for row in range(4):
+        native.reset(row, row)
+    actions = np.array([[0.5], [1.0], [-2.0], [0.0]], dtype=np.float64) if name == "Pendulum-v1" else np.array([0, 1, 1, 0])
+    state = [torch.tensor(column) for column in native.state]
+    following, rewards, _ = CLASSIC[name](TorchArrays(dtype=torch.float64)).step(state, torch.tensor(actions))
+    ours, _ = native.step(actions, 4, np.zeros((4, native.definition.observation_size)))
+    np.testing.assert_allclose(torch.stack(list(following)).numpy(), native.state, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(np.broadcast_to(np.asarray(rewards), 4), ours, rtol=1e-6)

@@ -61,7 +61,7 @@ class EnvironmentOptions:
     cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
     vectorizer: Literal["gymnasium", "native", "envpool", "auto"] | None = option(
         None,
-        "who steps a worker's environments: Gymnasium, esker's native MuJoCo (the same bits, faster), EnvPool (inexact), "
+        "who steps a worker's environments: Gymnasium, esker's native formulas (the same bits, faster), EnvPool (inexact), "
         "or auto: native, else EnvPool where it can (default: native where it covers the environment, else gymnasium)",
     )
     time_aware: bool = option(False, "add the share of the episode that is over to the observation")

@@ -1,4 +1,4 @@
-"""Who steps a worker's environments: Gymnasium, native MuJoCo or EnvPool; chosen once, opened in every worker."""
+"""Who steps a worker's environments: Gymnasium, native formulas or EnvPool; chosen once, opened in every worker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_worlds(
 
 def covered(environment: Environment) -> bool:
     """Whether native stepping covers an environment, in the versions that are installed here."""
-    return refusal(environment) is None and unchecked() is None
+    return refusal(environment) is None and unchecked(environment) is None
 
 
 def exact_vectorizer(environment: Environment, fresh: bool = False) -> Vectorizer:
@@ -73,7 +73,7 @@ def confirm_vectorizer(config: C, environment: Environment, probe: Env) -> tuple
 def _confirm_native(environment: Environment, probe: Env, fresh: bool, asked: bool) -> tuple[Vectorizer, list[str]]:
     """Native stepping where it covers an environment and a few steps of it have the bits of Gymnasium's, else Gymnasium."""
     instead = "Gymnasium steps the environments: the same results in more time"
-    if (package := unchecked()) is not None and asked:
+    if (package := unchecked(environment)) is not None and asked:
         return "gymnasium", [f"native stepping was not checked with {package}; {instead}"]
     if exact_vectorizer(environment, fresh) == "gymnasium":
         return "gymnasium", []

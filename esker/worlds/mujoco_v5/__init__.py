@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from esker.worlds.arrays import Arrays, NumpyArrays
 from esker.worlds.mujoco_v5.ant import Ant
 from esker.worlds.mujoco_v5.arms import Pusher, Reacher
-from esker.worlds.mujoco_v5.arrays import Arrays, NumpyArrays
 from esker.worlds.mujoco_v5.definition import Definition, Scene
 from esker.worlds.mujoco_v5.humanoids import Humanoid, HumanoidStandup
 from esker.worlds.mujoco_v5.pendulums import InvertedDoublePendulum, InvertedPendulum

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from esker.worlds.mujoco_v5.arrays import Array, Arrays
+from esker.worlds.arrays import Array, Arrays
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Range = tuple[float, float]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from esker.worlds.mujoco_v5.arrays import Array
+from esker.worlds.arrays import Array
 from esker.worlds.mujoco_v5.definition import (
     Range,
     Scene,

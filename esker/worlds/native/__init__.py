@@ -1,26 +1,26 @@
-"""Gymnasium's MuJoCo v5 environments without Gymnasium's step: the same physics and the same bits in less time."""
+"""Gymnasium's MuJoCo and classic control environments without Gymnasium's step: the same bits in less time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import gymnasium as gym
 
+from esker.worlds.classic import CLASSIC
 from esker.worlds.environments import Env, Environment, silence
+from esker.worlds.native.classic import ClassicWorlds
 from esker.worlds.native.coverage import options_of, refusal, unchecked
 from esker.worlds.native.selftest import ROWS, same_bits
-
-if TYPE_CHECKING:
-    from esker.worlds.native.simulation import NativeWorlds
+from esker.worlds.worlds import Worlds
 
 __all__ = ["gives_the_bits_of", "open_native", "refusal", "unchecked"]
 
 
-def open_native(environment: Environment, rows: int) -> NativeWorlds:
+def open_native(environment: Environment, rows: int) -> Worlds:
     """Native worlds for an environment that they cover."""
-    from esker.worlds.native.simulation import NativeWorlds
-
     limit = environment.max_episode_steps or gym.registry[environment.name].max_episode_steps
+    if environment.name in CLASSIC:
+        return ClassicWorlds(environment.name, options_of(environment), rows, limit)
+    from esker.worlds.native.simulation import NativeWorlds  # MuJoCo is imported with it
+
     with silence():
         return NativeWorlds(environment.name, options_of(environment), rows, limit)
 

@@ -1,19 +1,21 @@
-"""Which environments native stepping covers: Gymnasium's own MuJoCo v5 classes, unwrapped, in checked versions."""
+"""Which environments native stepping covers: classes of Gymnasium's own, unwrapped, in checked versions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from importlib import metadata
 from typing import Any
 
 import gymnasium as gym
 
+from esker.worlds.classic import CLASSIC
 from esker.worlds.environments import Environment
 from esker.worlds.mujoco_v5 import DEFINITIONS
 
 CHECKED = {("gymnasium", "1.4.0"), ("mujoco", "4.0.0")}
-COVERS = "it covers Gymnasium's " + ", ".join(DEFINITIONS) + ", unwrapped; use --vectorizer gymnasium"
+COVERED = DEFINITIONS | CLASSIC
+COVERS = "it covers Gymnasium's " + ", ".join(COVERED) + ", unwrapped; use --vectorizer gymnasium"
 PICTURES = {  # arguments that only pictures depend on
     "default_camera_config",
     "width",
@@ -34,7 +36,7 @@ def refusal(environment: Environment) -> str | None:
         if given:
             return f"vectorizer native takes no {option}: {COVERS}"
     spec = gym.registry.get(name)
-    if name not in DEFINITIONS or spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco."):
+    if name not in COVERED or spec is None or not str(spec.entry_point).startswith("gymnasium.envs."):
         return f"vectorizer native does not cover {name}: {COVERS}"
     if spec.kwargs or spec.additional_wrappers:
         return f"vectorizer native does not cover {name} as it is registered here: {COVERS}"
@@ -44,7 +46,7 @@ def refusal(environment: Environment) -> str | None:
 
 def _wrong_option(name: str, kwargs: dict[str, Any]) -> str | None:
     """The first argument that native stepping does not know, or not with this kind of value."""
-    defaults = {field.name: field.default for field in fields(DEFINITIONS[name]) if field.name != "scene"}
+    defaults = {field.name: field.default for field in fields(COVERED[name]) if field.default is not MISSING}
     for option, value in kwargs.items():
         known = option in PICTURES or (option == "render_mode" and value is None)
         if not known and not (option in defaults and _fits(option, value, defaults[option])):
@@ -67,9 +69,9 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def unchecked() -> str | None:
-    """The installed package whose version native stepping was not checked with; None where it was."""
-    for package in ("gymnasium", "mujoco"):
+def unchecked(environment: Environment) -> str | None:
+    """The installed package whose version native stepping of an environment was not checked with; None where it was."""
+    for package in ("gymnasium", "mujoco") if environment.name in DEFINITIONS else ("gymnasium",):
         try:
             version = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -6,6 +6,7 @@ computes for one environment; what has other bits over an array than for one num
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,7 +37,12 @@ class Arrays(Protocol):
 
     def sin(self, values: Array) -> Array: ...
     def cos(self, values: Array) -> Array: ...
+    def library_cos(self, values: Array) -> Array:
+        """The cosine of the C library, which Python's `math` calls."""
+        ...
+
     def abs(self, values: Array) -> Array: ...
+    def where(self, condition: Array, yes: Array | float, no: Array) -> Array: ...
     def all_finite(self, values: Array) -> Array:
         """Whether every number of a row is finite."""
         ...
@@ -65,14 +71,20 @@ class NumpyArrays:
     def cos(self, values: Array) -> Array:
         return np.cos(values)
 
+    def library_cos(self, values: Array) -> Array:
+        return np.array([math.cos(value) for value in values.tolist()])
+
     def abs(self, values: Array) -> Array:
         return np.abs(values)
+
+    def where(self, condition: Array, yes: Array | float, no: Array) -> Array:
+        return np.where(condition, yes, no)
 
     def constant(self, values: Any) -> Array:
         return np.array(values)
 
     def power2(self, values: Array) -> Array:
-        return np.array([value**2 for value in values.tolist()])
+        return np.array([value**2 for value in (values.tolist() if values.dtype == np.float64 else values)])
 
     def sum(self, values: Array) -> Array:
         return values.reshape(len(values), -1).sum(axis=1)

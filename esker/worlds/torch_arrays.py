@@ -30,6 +30,12 @@ class TorchArrays:
     def cos(self, values: Tensor) -> Tensor:
         return torch.cos(values)
 
+    def library_cos(self, values: Tensor) -> Tensor:
+        return torch.cos(values)
+
+    def where(self, condition: Tensor, yes: Tensor | float, no: Tensor) -> Tensor:
+        return torch.where(condition, yes, no)
+
     def abs(self, values: Tensor) -> Tensor:
         return torch.abs(values)
 
