@@ -44,10 +44,10 @@ def console(run: Path) -> None:
     found = esker.Run(run)
     output = Console(record=True, width=90, file=open("/dev/null", "w"), force_terminal=True)  # noqa: SIM115
     display, rows = Display(output), found.history[:16]
-    display.config, display.returns = found.config, [row["center_return"] for row in rows]
+    display.config, display.row, display.returns = found.config, rows[-1], [row["center_return"] for row in rows]
     for line in headline(found.config, found.folder, [])[::2]:
         output.print(line, highlight=False)
-    output.print(display.picture(rows[-1]))
+    output.print(display.picture())
     svg = output.export_svg(title="esker train CartPole-v1")
     (PICTURES / "console.svg").write_text(re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL))
 

@@ -17,7 +17,7 @@ def show_cluster_runs(console: Console, address: str, as_json: bool) -> None:
     """Print every active run of the cluster at an address. One that does not answer raises UsageError."""
     from rich.table import Table
 
-    from esker.logs.console import number
+    from esker.logs.text import number
 
     join(address)
     found = summaries()

@@ -70,7 +70,7 @@ def _table(runs: list[RunSummary], root: Path) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from esker.logs.console import number
+    from esker.logs.text import age, number
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "environment", "algo"):
@@ -87,11 +87,3 @@ def _table(runs: list[RunSummary], root: Path) -> Any:
         shown = str(inside) if inside.parts else run.path
         table.add_row(shown, run.env, run.algo, seed, f"{run.generation:,}", steps, number(run.best), status, age(run.age))
     return table
-
-
-def age(seconds: float) -> str:
-    """A time ago in its largest unit."""
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f}{unit}"
-    return f"{seconds:.0f}s"
