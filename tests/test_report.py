@@ -283,7 +283,8 @@ def test_lines_and_bands_are_explained_as_they_are_drawn(driver: Any, tmp_path: 
     open_page(driver, written(tmp_path, *compared()[:3]))
 
     def key() -> list[str]:
-        return [item.text for item in driver.find_elements("css selector", ".chart:first-child .key span")]
+        texts = "return [...document.querySelectorAll('.chart:first-child .key span')].map((item) => item.textContent)"
+        return list(driver.execute_script(texts))  # read at one instant: a redraw replaces them
 
     assert key() == ["centre return, mean over seeds", "each seed", "worst to best seed"]
     driver.find_element("css selector", '[data-tick="mean"]').click()

@@ -97,4 +97,4 @@ def test_the_table_names_the_columns_people_look_for(tmp_path: Path, capsys: pyt
     assert main(["runs", str(tmp_path)]) == 0
     header, line = capsys.readouterr().out.splitlines()[:2]
     assert header.split() == ["run", "environment", "algo", "seed", "generation", "steps", "best", "status", "age"]
-    assert line.split()[:3] == ["run", "CartPole-v1", "es"]
+    assert line.split()[:3] == [str(tmp_path / "run"), "CartPole-v1", "es"]

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 def show_cluster_runs(console: Console, address: str, as_json: bool) -> None:
     """Print every active run of the cluster at an address. One that does not answer raises UsageError."""
-    from rich.table import Table
-
+    from esker.logs.tables import print_table
     from esker.logs.text import number
 
     join(address)
@@ -29,12 +28,9 @@ def show_cluster_runs(console: Console, address: str, as_json: bool) -> None:
             "no run is active on this cluster; `esker train ENV --engine ray --address auto` starts one", highlight=False
         )
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("run", "environment", "algo", "generation", "centre", "nodes", "workers", "status", "host", "folder"):
-        table.add_column(name, overflow="fold")
+    headings = ("run", "environment", "algo", "generation", "centre", "nodes", "workers", "status", "host", "folder")
+    rows = []
     for run in found:
         counts = (f"{run.generation:,}", number(run.center_return), f"{run.nodes}", f"{run.workers}")
-        table.add_row(run.name, run.env, run.algo, *counts, run.status, run.host, run.path)
-    if not console.is_terminal:
-        console.width = 200  # files and pipes have no width of their own
-    console.print(table)
+        rows.append((run.name, run.env, run.algo, *counts, run.status, run.host, run.path))
+    print_table(console, headings, rows, right=("generation", "centre", "nodes", "workers"))

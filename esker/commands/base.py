@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from esker.config.flags import Parser
+from esker.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +38,18 @@ def console() -> Console:
     from rich.console import Console
 
     return Console()
+
+
+def run_path(text: str) -> str:
+    """The run that an argument names; `latest` is the one that began last under runs/. None there raises UsageError."""
+    if text != "latest" or Path(text).exists():
+        return text
+    from esker.runs.listing import list_runs
+
+    found = list_runs(Path("runs")) if Path("runs").is_dir() else []
+    if not found:
+        raise UsageError("latest stands for the newest run under runs/, and there is none; `esker train ENV` makes one")
+    return min(found, key=lambda run: run.age).path
 
 
 def next_commands(run: Run) -> None:

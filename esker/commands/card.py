@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, add_trust, command, console
+from esker.commands.base import Commands, add_trust, command, console, run_path
 from esker.config.flags import Parser
 
 HELP = """\
@@ -19,7 +19,7 @@ configuration, results.json. The folder loads as a checkpoint: `esker eval`, `es
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "card", run, "write a model folder with a card, ready for a hub", HELP)
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or one checkpoint's folder")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, one checkpoint's folder, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes to evaluate (default: 100)")
     parser.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one per core)")
@@ -33,7 +33,7 @@ def run(namespace: Namespace) -> int:
 
     output = Path(namespace.output) if namespace.output else None
     card = write_card(
-        Path(namespace.run), namespace.checkpoint, namespace.episodes, output, namespace.workers, namespace.trust
+        Path(run_path(namespace.run)), namespace.checkpoint, namespace.episodes, output, namespace.workers, namespace.trust
     )
     for notice in card.notices:
         print(f"note: {notice}", file=sys.stderr)

@@ -27,10 +27,7 @@ def run(namespace: Namespace) -> int:
     if namespace.json:
         print(json.dumps(report.as_dict()))
         return 0
-    from rich.table import Table
+    from esker.logs.tables import print_table
 
-    table = Table(show_header=False, title=f"esker check {namespace.env}")
-    for name, value in report.lines():
-        table.add_row(name, value)
-    console().print(table)
+    print_table(console(), ("esker check", namespace.env), report.lines(), prose=(namespace.env,))
     return 0

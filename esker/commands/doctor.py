@@ -8,7 +8,8 @@ from argparse import Namespace
 from esker.commands.base import Commands, command, console
 from esker.config.flags import Parser
 
-MARKS = {"ok": "[green]✓[/]", "missing": "[yellow]✗[/]", "note": "[dim]·[/]"}
+MARKS = {"ok": "✓", "missing": "✗", "note": "·"}
+STYLES = {"✓": "green", "✗": "yellow", "·": "dim"}
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -29,19 +30,15 @@ def run(namespace: Namespace) -> int:
     if namespace.json:
         print(json.dumps(as_json(findings)))
         return 0
-    from rich.markup import escape
-    from rich.table import Table
+    from esker.logs.tables import print_table
 
     output = console()
     for section in dict.fromkeys(finding.section for finding in findings):
-        table = Table(title=section, box=None, show_header=False, title_justify="left", title_style="bold")
-        for name in ("mark", "name", "text"):
-            table.add_column(name, overflow="fold")
-        for finding in findings:
-            if finding.section == section:
-                table.add_row(MARKS[finding.mark], finding.name, escape(finding.text))
-        output.print(table)
+        rows = [(MARKS[one.mark], one.name, one.text) for one in findings if one.section == section]
+        output.print(section, style="bold", highlight=False)
+        print_table(output, ("", "what", "found"), rows, prose=("found",), styles=STYLES)
     missing = [finding for finding in findings if finding.mark == "missing"]
-    summary = f"{len(missing)} things are missing; each line says how to get it" if missing else "nothing is missing"
+    found = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
+    summary = f"{found} missing; each line says how to get it" if missing else "nothing is missing"
     output.print(summary, highlight=False)
     return 0

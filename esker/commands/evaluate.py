@@ -6,14 +6,14 @@ import json
 import sys
 from argparse import Namespace
 
-from esker.commands.base import Commands, add_trust, command, console
+from esker.commands.base import Commands, add_trust, command, console, run_path
 from esker.config.flags import Parser
 
 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "eval", run, "evaluate a run's policy over seeded episodes")
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or one checkpoint's folder")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, one checkpoint's folder, or latest")
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes (default: 100)")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
@@ -26,8 +26,9 @@ def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker.runs.loading import evaluate
 
+    path = run_path(namespace.run)
     result, notices = evaluate(
-        namespace.run,
+        path,
         episodes=namespace.episodes,
         checkpoint=namespace.checkpoint,
         seed=namespace.seed,
@@ -40,10 +41,9 @@ def run(namespace: Namespace) -> int:
     if namespace.json:
         print(json.dumps(summary))
         return 0
-    from rich.table import Table
+    from esker.logs.tables import print_table
 
-    table = Table("measure", "value", title=f"{namespace.run}: checkpoint {summary['checkpoint']}")
-    for name, value in summary.items():
-        table.add_row(name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
-    console().print(table)
+    shown = ((name.replace("_", " "), value) for name, value in summary.items())
+    rows = [(name, f"{value:,.2f}" if isinstance(value, float) else f"{value:,}") for name, value in shown]
+    print_table(console(), (f"{path}:", f"checkpoint {summary['checkpoint']}"), rows[:-1])
     return 0

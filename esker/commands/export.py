@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, add_trust, command, console
+from esker.commands.base import Commands, add_trust, command, console, run_path
 from esker.config.flags import Parser
 
 ALL = "state-dict,torchscript,torch-export,onnx"
@@ -22,7 +22,7 @@ observations. A network with memory takes its state as further inputs and answer
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "export", run, "write a policy for use without esker: torch, ONNX", HELP)
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or one checkpoint's folder")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, one checkpoint's folder, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--format", default=ALL, metavar="NAME,…", help=f"which files (default: {ALL})")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder to write to (default: RUN/export)")
@@ -35,15 +35,13 @@ def run(namespace: Namespace) -> int:
 
     forms = [part.strip() for part in namespace.format.split(",") if part.strip()]
     output = Path(namespace.output) if namespace.output else None
-    done, notices = export(Path(namespace.run), namespace.checkpoint, forms, output, namespace.trust)
+    done, notices = export(Path(run_path(namespace.run)), namespace.checkpoint, forms, output, namespace.trust)
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
-    from rich.table import Table
+    from esker.logs.tables import print_table
 
-    table = Table("format", "file", "KiB", "largest difference")
-    for one in done:
-        table.add_row(one.form, one.path.name, f"{one.path.stat().st_size / 1024:,.0f}", f"{one.difference:.2g}")
-    console().print(table)
+    rows = [(one.form, one.path.name, f"{one.path.stat().st_size / 1024:,.0f}", f"{one.difference:.2g}") for one in done]
+    print_table(console(), ("format", "file", "KiB", "largest difference"), rows, right=("KiB", "largest difference"))
     text = f"{done[0].path.parent}: each gives the policy's actions on {OBSERVATIONS:,} observations"
     console().print(text, highlight=False, soft_wrap=True)
     return 0

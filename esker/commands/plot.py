@@ -9,7 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, command, console, run_path
 from esker.config.flags import Parser
 from esker.errors import UsageError
 
@@ -33,7 +33,7 @@ at their last value; the line ends where the shortest other seed ends. Copies of
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "plot", run, "draw learning curves for a paper", HELP)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or folders that hold some")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders that hold some, or latest")
     parser.add_argument("-o", "--output", default="curve.png", metavar="FILE", help=".png, .svg or .pdf (curve.png)")
     axes = ("steps", "time", "episodes", "generations", "training")
     parser.add_argument("--x", choices=axes, default="steps", help="x-axis; training: gradient algorithms' steps (steps)")
@@ -66,8 +66,9 @@ def run(namespace: Namespace) -> int:
     from esker.runs.reading import read_runs
 
     output, figure = Path(namespace.output), _figure(namespace)
-    runs = read_runs(namespace.runs, skip=_note)
-    for note in draw(_groups(runs, namespace.runs, namespace.label), output, figure):
+    paths = [run_path(path) for path in namespace.runs]
+    runs = read_runs(paths, skip=_note)
+    for note in draw(_groups(runs, paths, namespace.label), output, figure):
         _note(note)
     count = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
     console().print(f"{output}: {count}", highlight=False, soft_wrap=True, markup=False)

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import asdict
 
 from esker.commands.base import Commands, command, console
 from esker.config.flags import Parser
+from esker.errors import UsageError, nearest
+from esker.presets import Preset, for_environment, load_all
 
 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "presets", run, "list the presets")
+    parser.add_argument("env", metavar="ENV", nargs="?", help="only those for this environment, as HalfCheetah-v5")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
 
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from dataclasses import asdict
-
-    from esker.presets import load_all
-
-    presets = load_all().values()
+    presets = _chosen(namespace.env) if namespace.env else list(load_all().values())
     if namespace.json:
         print(json.dumps([asdict(preset) for preset in presets]))
         return 0
-    from rich.table import Table
+    from esker.logs.tables import print_table
 
-    table = Table("name", "environment", "about", "evidence")
-    for preset in presets:
-        table.add_row(preset.name, preset.env, preset.about, preset.evidence or "untested")
-    console().print(table)
+    headings = ("name", "environment", "about", "evidence")
+    rows = [(one.name, one.env, one.about, one.evidence or "untested") for one in presets]
+    print_table(console(), headings, rows, prose=("about", "evidence"))
+    if namespace.env and (own := for_environment(presets[0].env, "es")):
+        text = f"`esker train {own.env}` takes {own.name}; another one: --preset NAME"
+        console().print(text, highlight=False, soft_wrap=True)
     return 0
+
+
+def _chosen(env: str) -> list[Preset]:
+    """The presets of an environment, by its id or by the first part of their names. None raises UsageError."""
+    known = load_all().values()
+    found = [preset for preset in known if env in (preset.env, preset.name.partition("/")[0], preset.env.partition("-v")[0])]
+    if not found:
+        names = sorted({preset.env for preset in known})
+        raise UsageError(f"no preset for {env!r}{nearest(env, names)}; `esker presets` lists all")
+    return found

@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from esker.commands.base import Commands, add_trust, command, console
+from esker.commands.base import Commands, add_trust, command, console, run_path
 from esker.config.flags import Parser
 from esker.errors import UsageError
 
@@ -29,7 +29,7 @@ Episodes are those of `esker eval` with the same seed. Videos go to RUN/videos, 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "render", run, "record a run's policy as a video, or watch it", HELP)
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or one checkpoint's folder")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, one checkpoint's folder, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|all|N", help="which policy (default: best)")
     parser.add_argument("--episodes", type=int, default=1, metavar="N", help="episodes, one after another (default: 1)")
     parser.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off after so many steps")
@@ -47,7 +47,7 @@ def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker.tools import render
 
-    path = Path(namespace.run)
+    path = Path(run_path(namespace.run))
     options = render.Options(
         episodes=namespace.episodes,
         max_steps=namespace.max_steps,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, add_trust, command, console
+from esker.commands.base import Commands, add_trust, command, console, run_path
 from esker.config.flags import Parser
 from esker.errors import UsageError
 
@@ -23,7 +24,7 @@ A folder that holds runs stands for all of them; runs that differ in their seed 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "report", run, "write an interactive page about runs, or serve it live", HELP)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or folders that hold some")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders that hold some, or latest")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the page (default: RUN/report.html; report.html for several)"
     )
@@ -39,6 +40,7 @@ def run(namespace: Namespace) -> int:
         raise UsageError("--serve writes no file, so -o has no effect; leave out one of them")
     if namespace.port and not namespace.serve:
         raise UsageError("--port is for --serve; add --serve or leave it out")
+    namespace.runs = [run_path(path) for path in namespace.runs]
     if namespace.render:
         _record(namespace.runs, namespace.trust)
     return _serve(namespace.runs, namespace.port) if namespace.serve else _write(namespace.runs, namespace.output)
@@ -47,16 +49,17 @@ def run(namespace: Namespace) -> int:
 def _write(runs: list[str], output: str | None) -> int:
     from esker.logs.report.data import read_sweeps, report_data
     from esker.logs.report.page import write_page
+    from esker.logs.text import count
     from esker.runs.reading import read_runs
 
-    found = read_runs(runs)
+    found = read_runs(runs, skip=lambda text: print(f"note: {text}", file=sys.stderr))
     only = found[0].folder.path if len(found) == 1 else Path(runs[0]) if len(runs) == 1 else Path()
     target = Path(output) if output else only / "report.html"
     if target.suffix not in (".html", ".htm"):
         raise UsageError(f"output is {str(target)!r}; expected a file that ends in .html")
     write_page(report_data(found, sweeps=read_sweeps(runs)), target)
     size = target.stat().st_size / 1024
-    console().print(f"{target}: {len(found)} runs, {size:,.0f} KiB", highlight=False, soft_wrap=True)
+    console().print(f"{target}: {count(len(found), 'run')}, {size:,.0f} KiB", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from esker.commands.base import Commands, command, console
 from esker.config.flags import Parser
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ASCENDING = ("path", "env", "algo", "seed", "status", "age")
 DESCENDING = ("best", "generation", "env_steps")
-WIDE = 200  # characters for files and pipes, which have no width of their own
 STYLES = {"running": "green", "interrupted": "yellow", "crashed": "red", "failed": "red", "damaged": "red"}
 
 
@@ -51,10 +50,7 @@ def run(namespace: Namespace) -> int:
     elif not found:
         console().print(f"no runs under {namespace.folder}; `esker train ENV` makes one", highlight=False)
     else:
-        output = console()
-        if not output.is_terminal:
-            output.width = WIDE
-        output.print(_table(found, Path(namespace.folder)))
+        _show(found)
     return 0
 
 
@@ -66,24 +62,15 @@ def _sorted(runs: list[RunSummary], key: str, reverse: bool) -> list[RunSummary]
     return known + unknown
 
 
-def _table(runs: list[RunSummary], root: Path) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
+def _show(runs: list[RunSummary]) -> None:
+    from esker.logs.tables import print_table
     from esker.logs.text import age, number
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("run", "environment", "algo"):
-        table.add_column(name, overflow="fold")
-    for name in ("seed", "generation", "steps", "best"):
-        table.add_column(name, justify="right")
-    table.add_column("status", overflow="fold")
-    table.add_column("age", justify="right", no_wrap=True)
+    headings = ("run", "environment", "algo", "seed", "generation", "steps", "best", "status", "age")
+    rows = []
     for run in runs:
-        inside = Path(run.path).relative_to(root)
-        status = Text(run.status, style=STYLES.get(run.status, ""))
         seed = "?" if run.seed is None else str(run.seed)
-        steps = f"{run.env_steps:,}"
-        shown = str(inside) if inside.parts else run.path
-        table.add_row(shown, run.env, run.algo, seed, f"{run.generation:,}", steps, number(run.best), status, age(run.age))
-    return table
+        counts = (f"{run.generation:,}", f"{run.env_steps:,}", number(run.best))
+        rows.append((run.path, run.env, run.algo, seed, *counts, run.status, age(run.age)))
+    right = ("seed", "generation", "steps", "best", "age")
+    print_table(console(), headings, rows, right=right, styles=STYLES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from esker.commands.base import Commands, add_trust, command, console, next_commands
 from esker.config.flags import Parser, add_all_options, given_any
@@ -50,6 +49,7 @@ def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker import api
     from esker.logs.console import observer_for
+    from esker.logs.seeds import print_seeds
 
     options = given_any(namespace, ALGORITHMS)
     seeds = _seeds(namespace.seeds) if namespace.seeds else [None]
@@ -74,7 +74,7 @@ def run(namespace: Namespace) -> int:
         if not quiet:
             next_commands(run)
     if len(runs) > 1 and not options.get("quiet"):
-        _seed_table(runs)
+        print_seeds(console(), runs)
     return 0
 
 
@@ -88,19 +88,3 @@ def _seeds(text: str) -> list[int]:
     if not seeds:
         raise UsageError(f"seeds is {text!r}, an empty range; expected the smaller number first")
     return seeds
-
-
-def _seed_table(runs: list[Any]) -> None:
-    from rich.table import Table
-
-    table = Table("seed", "best centre return", "generations", "steps", "run", title="all seeds")
-    for run in runs:
-        last = run.history[-1]
-        table.add_row(
-            str(run.config.seed),
-            f"{run.best_return:,.1f}",
-            str(last["generation"] + 1),
-            f"{last['env_steps']:,}",
-            str(run.path),
-        )
-    console().print(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from esker.commands.base import Commands, command, console
+from esker.commands.base import Commands, command, console, run_path
 from esker.config.flags import Parser
 from esker.errors import RunError, UsageError
 
@@ -19,7 +19,7 @@ report.html. A run that was not logged to W&B gets a W&B run, with its whole his
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "upload", run, "attach videos, the report and other files to the W&B run", DESCRIPTION)
-    parser.add_argument("run", metavar="RUN_DIR")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or latest")
     parser.add_argument("files", nargs="*", metavar="FILE", help="what to attach (default: the run's videos and report)")
     parser.add_argument("--wandb-mode", choices=("online", "offline"), help="send, or keep for `wandb sync`")
 
@@ -30,7 +30,7 @@ def run(namespace: Namespace) -> int:
     from esker.logs.wandb import attach
     from esker.runs.loading import Run
 
-    run = Run(namespace.run)
+    run = Run(run_path(namespace.run))
     files = [Path(name) for name in namespace.files] or _made(run.path)
     if not files:
         raise UsageError(f"{str(run.path)!r} holds no videos and no report to attach; name files, or make them first")

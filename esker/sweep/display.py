@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.live import Live
@@ -110,14 +111,19 @@ class Display:
         trials, best = self.sweep.trials(), best_trial(self.sweep)
         done = sum(trial.state.is_finished() for trial in trials)
         names = list(self.sweep.plan.space)
-        table = Table(title=f"{done} of {self.limit} trials", box=None, header_style="dim", title_justify="left")
-        for name in ("trial", "state", "centre", "budget", *names):
-            table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
         shown = trials[-SHOWN:]
         if best and best not in shown:
             shown = [best, *shown[1:]]
-        for trial in shown:
-            table.add_row(*self._cells(trial, names), style="bold green" if best and trial.number == best.number else None)
+        cells = [self._cells(trial, names) for trial in shown]
+        if not fits(names, cells, self.console.width):  # options in one column, which may take several lines
+            pairs = [" ".join(f"{name}={text}" for name, text in zip(names, row[4:], strict=True)) for row in cells]
+            names, cells = ["options"], [[*row[:4], text] for row, text in zip(cells, pairs, strict=True)]
+        table = Table(title=f"{done} of {self.limit} trials", box=None, header_style="dim", title_justify="left")
+        for name in ("trial", "state", "centre", "budget", *names):
+            justify: Literal["left", "right"] = "left" if name in ("state", "options") else "right"
+            table.add_column(name, justify=justify, no_wrap=name != "options", overflow="fold")
+        for trial, row in zip(shown, cells, strict=True):
+            table.add_row(*row, style="bold green" if best and trial.number == best.number else None)
         return table
 
     def _cells(self, trial: optuna.trial.FrozenTrial, names: list[str]) -> list[Text | str]:
@@ -128,6 +134,13 @@ class Display:
         used = min(1.0, spent / self.sweep.plan.budget.maximum)
         shown = [_short(trial.params.get(name)) for name in names]
         return [str(trial.number), Text(state, style=STYLES.get(state, "")), number(value), f"{used:.0%}", *shown]
+
+
+def fits(names: Sequence[str], cells: Sequence[Sequence[Text | str]], width: int) -> bool:
+    """Whether a column for each option fits beside the four of every trial."""
+    headings = ("trial", "state", "centre", "budget", *names)
+    widest = [max([len(heading), *(len(str(row[i])) for row in cells)]) for i, heading in enumerate(headings)]
+    return sum(widest) + 2 * len(widest) <= width
 
 
 def _value(trial: optuna.trial.FrozenTrial) -> float | None:

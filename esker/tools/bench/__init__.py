@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from esker.errors import UsageError, nearest
+from esker.logs.tables import print_table
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ def run_benchmarks(*, only: str | None, quick: bool, as_json: bool, console: Con
     if as_json:
         print(json.dumps([asdict(measurement) for measurement in found], indent=1))
         return 0
-    table = Table("benchmark", "value", "wanted", "detail")
+    rows = []
     for m in found:
         detail = ", ".join(f"{name} {value}" for name, value in m.detail.items())
-        table.add_row(m.name, f"{m.value:.3g} {m.unit}".strip(), m.wanted, detail)
-    console.print(table)
+        rows.append((m.name, f"{m.value:.3g} {m.unit}".strip(), m.wanted, detail))
+    print_table(console, ("benchmark", "value", "wanted", "detail"), rows, prose=("wanted", "detail"))
     return 0
