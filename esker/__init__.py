@@ -25,6 +25,8 @@ _HOMES = {
     "Restarts": "esker.strategies.restarts",
     "SNES": "esker.strategies.snes",
     "SepCMA": "esker.strategies.sep_cma",
+    "WorkServer": "esker.engines.remote.server",
+    "Worker": "esker.engines.remote.worker",
     "UsageError": "esker.errors",
     "RunError": "esker.errors",
 }
@@ -41,6 +43,8 @@ __all__ = [
     "RunError",
     "SepCMA",
     "UsageError",
+    "WorkServer",
+    "Worker",
     "__version__",
     "evaluate",
     "load",
@@ -50,6 +54,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from esker.api import resume, train
+    from esker.engines.remote.server import WorkServer
+    from esker.engines.remote.worker import Worker
     from esker.errors import RunError, UsageError
     from esker.evolution import Evolution
     from esker.functions.evolution_module import EvolutionModule

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import os
 import re
 import runpy
 import subprocess
@@ -78,6 +79,16 @@ def test_processes_with_unequal_shares_that_exchange_rewards_end_as_one_alone(mo
             es.tell([there.fitness(model, row) for row in es.ask().parameters()])
     alone = hashlib.sha256(es.center.numpy().tobytes()).hexdigest()[:12]
     assert ends == [("0", "38", alone), ("1", "10", alone)]  # 37.5 and 10.5 of 48
+
+
+def test_own_workers_come_and_go_and_the_run_learns(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "own_workers.py"), "--generations", "12"]
+    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
+    out = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment).stdout
+    scores = [float(value) for value in re.findall(r"score (\S+) by [123] workers", out)]
+    assert len(scores) == 4
+    assert scores[-1] > scores[0] / 2
+    assert re.findall(r"the worker with (\S+) s a member evaluated [1-9]", out) == ["0.002", "0.01"]
 
 
 COMMANDS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "command.py")
