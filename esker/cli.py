@@ -31,6 +31,7 @@ COMMANDS = (
     "attach",
     "stop",
     "cluster",
+    "completion",
 )
 
 

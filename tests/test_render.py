@@ -40,7 +40,8 @@ def render(*arguments: Any) -> int:
 
 def test_video_is_h264_with_a_frame_for_the_start_and_each_step(tmp_path: Path) -> None:
     assert render(small_run(), "--max-steps", 7, "--episodes", 2, "--fps", 25, "-o", tmp_path / "v.mp4") == 0
-    assert decoded(tmp_path / "v.mp4") == ("h264", "yuv420p", 2 * (1 + 7), (600, 400), 25.0)
+    between = 12  # half a second, so that two episodes are seen as two
+    assert decoded(tmp_path / "v.mp4") == ("h264", "yuv420p", 2 * (1 + 7) + between, (600, 400), 25.0)
 
 
 def test_video_plays_while_it_loads(tmp_path: Path) -> None:

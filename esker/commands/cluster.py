@@ -1,4 +1,4 @@
-"""`esker cluster head` and `esker cluster join`: thin over `ray start`."""
+"""`esker cluster head`, `join` and `stop`: thin over `ray start`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ Make machines a cluster. On the first machine, then on each other one, then anyw
   esker cluster head
   esker cluster join HOST:6379
   esker train Humanoid-v5 --engine ray --address auto
+  esker cluster stop
 
 Nodes and drivers show each other a token, kept in a file that only you can read: copy it to every machine. Ray's ports
 listen on all interfaces and its messages are not encrypted: use a private network, or Ray's TLS settings."""
@@ -21,13 +22,15 @@ listen on all interfaces and its messages are not encrypted: use a private netwo
 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
-    parser = command(commands, "cluster", _help, "make machines a cluster: head, join", DESCRIPTION)
+    parser = command(commands, "cluster", _help, "make machines a cluster: head, join, stop", DESCRIPTION)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", parser_class=Parser)
     head = command(actions, "head", run_head, "start the first node of a cluster on this machine")
     head.add_argument("--port", type=int, default=6379, help="where other nodes join (default: 6379)")
     head.add_argument("--persist", metavar="DIR", help="keep the head's state here, so that a restarted head finds it")
     join = command(actions, "join", run_join, "add this machine to a cluster")
     join.add_argument("head", metavar="HOST:PORT", help="where the head is")
+    stop = command(actions, "stop", run_stop, "end this machine's node of a cluster; other clusters' nodes stay")
+    stop.add_argument("address", metavar="HOST:PORT", nargs="?", help="the cluster (default: the only one here)")
     for action in (head, join):
         action.add_argument("--workers", type=int, metavar="N", help="workers this machine gives (default: its CPUs)")
         action.add_argument("--slots", type=int, metavar="N", help="environments per worker here (default: the run's)")
@@ -50,7 +53,7 @@ def run_head(namespace: Namespace) -> int:
     host = namespace.host or machine.own_address()
     say(f"the head is up at {host}:{namespace.port}; its token is in {token}")
     say(f"on each other machine, with a copy of that file (mode 0600): esker cluster join {host}:{namespace.port}")
-    say("then: esker train ENV --engine ray --address auto      to end this node: ray stop")
+    say("then: esker train ENV --engine ray --address auto      to end this node: esker cluster stop")
     return 0
 
 
@@ -59,7 +62,16 @@ def run_join(namespace: Namespace) -> int:
     from esker.cluster import machine
 
     machine.start_node(namespace.head, _share(namespace), block=namespace.block)
-    say(f"this machine has joined the cluster at {namespace.head}; to end this node: ray stop")
+    say(f"this machine has joined the cluster at {namespace.head}; to end this node: esker cluster stop")
+    return 0
+
+
+def run_stop(namespace: Namespace) -> int:
+    """End this machine's node."""
+    from esker.cluster.node_stop import stop_node
+
+    address, ended = stop_node(namespace.address)
+    say(f"the node of the cluster at {address} has ended on this machine ({ended} processes)")
     return 0
 
 

@@ -18,6 +18,7 @@ from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]
 Returns = NDArray[np.float64]
+SAID_ELSEWHERE = ("interrupted", "failed")  # the command line prints these with their remedy
 
 
 class Quiet:
@@ -68,8 +69,9 @@ class Plain:
         self._print(f"note: {text}")
 
     def end(self, reason: str) -> None:
-        """Why it ended."""
-        self._print(reason)
+        """Why it ended, unless whoever catches that says so."""
+        if reason not in SAID_ELSEWHERE:
+            self._print(reason)
 
     def _print(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
@@ -117,7 +119,8 @@ class Display:
         self.pulsing, self.finished = None, reason.startswith("finished")
         self.live.refresh()
         self.live.stop()
-        self.console.print(Text(reason, style="bold"))
+        if reason not in SAID_ELSEWHERE:
+            self.console.print(Text(reason, style="bold"))
 
     def picture(self) -> RenderableType:
         """The run as it stands."""

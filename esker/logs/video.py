@@ -39,7 +39,15 @@ class VideoWriter:
         picture = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(scale(frame, (width, height or width))), "rgb24")
         for packet in self._stream.encode(picture):
             self._container.mux(packet)
+        self._last = frame
         self.frames += 1
+
+    def pause(self, frames: int) -> None:
+        """Hold the last picture, darkened, to part what follows from it; these are not counted among `frames`."""
+        dark, before = self._last // 3, self.frames
+        for _ in range(max(1, frames)):
+            self.add(dark)
+        self.frames = before
 
     def __enter__(self) -> VideoWriter:
         return self

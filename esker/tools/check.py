@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import traceback
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,15 @@ from esker.config.build import read_values
 from esker.errors import UsageError
 from esker.policies.heads import head_for
 from esker.policies.observations import is_image
+from esker.tools.observations import observation_faults
 from esker.worlds.atari import Atari
 from esker.worlds.environments import Env, reset_is_exact, resolve, silence
+
+HERE = Path(__file__).resolve().parent.parent  # esker's own files
+NO_LIMIT = (
+    "no time limit: a policy that never ends an episode stops all progress; set one with --max-episode-steps, "
+    "or register the environment with max_episode_steps"
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,7 @@ class EnvironmentReport:
     steps_per_second: float
     max_episode_steps: int | None
     preset: str | None
+    warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -55,6 +65,7 @@ class EnvironmentReport:
             ("speed", f"{self.steps_per_second:,.0f} steps/s in one process, random actions"),
             ("episode limit", f"{self.max_episode_steps:,} steps" if self.max_episode_steps else "none"),
             ("preset", self.preset or "none: the defaults are used"),
+            *(("warning", text) for text in self.warnings),
         ]
 
 
@@ -68,11 +79,14 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         used = reset_is_exact(env)
         with silence():
             fresh = used or reset_is_exact(environment.make(), environment.make())
+        faults = observation_faults(env)
         speed = _speed(env)
     except Exception as error:
         text = str(error).splitlines()[0] if str(error) else ""
-        raise UsageError(f"environment {name!r} fails when it is stepped: {type(error).__name__}: {text}") from error
+        place = _place(error)
+        raise UsageError(f"environment {name!r} fails when it is stepped: {type(error).__name__}: {text}{place}") from error
     preset = presets.for_environment(environment.name, "es")
+    limit = env.spec.max_episode_steps if env.spec else None
     assert env.observation_space.shape is not None
     return EnvironmentReport(
         environment=environment.name,
@@ -85,9 +99,17 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         exact_on_used_instance=used,
         exact_on_fresh_instance=fresh,
         steps_per_second=speed,
-        max_episode_steps=env.spec.max_episode_steps if env.spec else None,
+        max_episode_steps=limit,
         preset=preset.name if preset else None,
+        warnings=faults + ([] if limit else [NO_LIMIT]),
     )
+
+
+def _place(error: Exception) -> str:
+    """Where a user's code raised: the innermost frame that belongs to no installed package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename and HERE not in Path(frame.filename).parents]
+    return f" ({own[-1].filename}:{own[-1].lineno} in {own[-1].name})" if own else ""
 
 
 def _brief(space: Any) -> str:

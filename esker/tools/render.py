@@ -22,6 +22,7 @@ from esker.worlds.display import prepare_offscreen, require_display
 from esker.worlds.environments import Env, Environment, silence
 
 DEFAULT_FPS = 30.0
+BREAK_SECONDS = 0.5  # between two episodes of one video
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
                     env.close()
                     with silence():
                         env = open_environment(trained, "rgb_array", options.size)
+                if episode:
+                    video.pause(round(BREAK_SECONDS * fps))
                 episodes.append(Episode(episode))
                 for frame in play(env, trained, episodes[-1], options):
                     video.add(_with_caption(frame, trained, episodes[-1]) if options.caption else frame)

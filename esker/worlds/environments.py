@@ -21,6 +21,7 @@ from esker.errors import RunError, UsageError, nearest
 from esker.policies.observations import holds_images, is_image
 from esker.system.imports import import_callable, import_module
 from esker.worlds.atari import PREFIX, Atari, register_games
+from esker.worlds.mujoco_log import hear_mujoco
 
 Env = gym.Env[Any, Any]
 EXTRAS = {"mujoco": "mujoco", "box2d": "box2d", "ale_py": "atari", "shimmy": "atari"}
@@ -87,6 +88,8 @@ class Environment:
 
     def _bare(self, kwargs: dict[str, Any], limit: int | None) -> Env:
         factory = self.factory or _callable(self.name)
+        if self.is_plain_mujoco or "mujoco" in sys.modules:
+            hear_mujoco()
         if self.name.startswith(PREFIX):
             register_games()
         try:

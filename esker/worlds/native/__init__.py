@@ -6,6 +6,7 @@ import gymnasium as gym
 
 from esker.worlds.classic import CLASSIC
 from esker.worlds.environments import Env, Environment, silence
+from esker.worlds.mujoco_log import hear_mujoco
 from esker.worlds.native.classic import ClassicWorlds
 from esker.worlds.native.coverage import options_of, refusal, unchecked
 from esker.worlds.native.selftest import ROWS, same_bits
@@ -21,6 +22,7 @@ def open_native(environment: Environment, rows: int) -> Worlds:
         return ClassicWorlds(environment.name, options_of(environment), rows, limit)
     from esker.worlds.native.simulation import NativeWorlds  # MuJoCo is imported with it
 
+    hear_mujoco()
     with silence():
         return NativeWorlds(environment.name, options_of(environment), rows, limit)
 
