@@ -12,7 +12,7 @@ from rich.console import Console
 from esker import presets
 from esker.algorithms import hybrids
 from esker.algorithms.loop import Observer, Row, catch_up
-from esker.config.build import build, read_values, to_toml
+from esker.config.build import build, read_values
 from esker.config.options import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
 from esker.config.request import refuse_others, settle_request
 from esker.config.rllib import translate
@@ -28,6 +28,7 @@ from esker.runs.assembly import (
 )
 from esker.runs.folder import Checkpoint, RunFolder, default_path
 from esker.runs.loading import Run, environment_of
+from esker.runs.repair import mend_texts
 from esker.runs.runner import Callbacks, Stop, connect_engine, follow, has_coordinator, watch
 from esker.runs.trust import OF_CLUSTER, Trust, record_change, with_own
 from esker.runs.warm_start import warm_start
@@ -176,17 +177,18 @@ def resume(
     local = changes.get("engine", folder.values().get("engine", "local")) == "local"
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
     folder.lock()
+    mended = mend_texts(folder)
     before = folder.config(ALGORITHMS)
     config = build(type(before), _known(before, changes), changes)
     observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    notices = connect_engine(config)
+    notices = [*mended, *connect_engine(config)]
     with tried(environment, config.step_timeout) as probe:
         notices += check_fingerprint(folder, probe, config.inexact)
         stepped, said = confirm_vectorizer(config, environment, probe)
     if changes:
         values = folder.values()
-        folder.config_file.write_text(to_toml(config))
+        folder.write_config(config)
         record_change(folder.about(), values, folder.values())
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
     if not callbacks and has_coordinator(config):

@@ -14,6 +14,10 @@ class RunError(RuntimeError):
     """The work failed under way; what was committed is safe. Exit status 1."""
 
 
+class Damage(str):
+    """A notice of something damaged, which is shown even when all else is quiet."""
+
+
 def nearest(given: str, known: Iterable[str]) -> str:
     """A "; did you mean …?" ending for an unknown name, or nothing when no known name is close."""
     by_lower = {name.lower(): name for name in known}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 
 import gymnasium as gym
@@ -42,14 +43,17 @@ class Broken(Reach):
 
 
 class Deadly(Reach):
-    """Kills its process once, where a file says so."""
+    """Ends its process once, or stops it, where a file says so."""
 
     def reset(self, *, seed=None, options=None):
         path = os.environ.get("ESKER_TEST_KILL")
         if path:
             with contextlib.suppress(FileNotFoundError):  # of two workers that see the file, one takes it
                 os.unlink(path)
-                os._exit(9)
+                if os.environ.get("ESKER_TEST_STOP"):
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                else:
+                    os._exit(9)
         return super().reset(seed=seed)
 
 

@@ -236,7 +236,10 @@ def test_a_resume_without_the_replay_learns_from_nothing_but_transitions(algo, t
     assert all((batch.abs().sum(dim=1) > 0).all() for batch in drawn)
 
 
-def test_a_worker_that_dies_is_replaced_and_nothing_changes(tmp_path, monkeypatch):
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_worker_that_dies_or_stops_is_replaced_and_nothing_changes(tmp_path, monkeypatch, stopped):
+    if stopped:
+        monkeypatch.setenv("ESKER_TEST_STOP", "1")
     esker.train("hybrid_worlds:Deadly", algo="cem-rl", **SMALL | KINDS["cem-rl"], generations=2, run_dir=str(tmp_path / "a"))
     flag = tmp_path / "kill"
     monkeypatch.setenv("ESKER_TEST_KILL", str(flag))

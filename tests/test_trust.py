@@ -20,6 +20,7 @@ from small_runs import QUICK, small_run
 import esker
 from esker.cli import main
 from esker.errors import UsageError
+from esker.runs.seals import seal_json, seal_toml
 from esker.runs.trust import check_trust, code_named, records_file
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -41,12 +42,18 @@ def stranger(target: Path, *, forget: bool = True, **options: Any) -> Path:
     """A run folder as somebody else would hand it over, with these options in its config.toml."""
     shutil.copytree(small_run(), target)
     for config in [target / "config.toml", *target.glob("checkpoints/*/config.toml")]:
-        config.write_text(tomli_w.dumps(tomllib.loads(config.read_text()) | options))
+        config.write_text(seal_toml(tomli_w.dumps(tomllib.loads(config.read_text()) | options)))
     for file in [target / "about.json", *target.glob("checkpoints/*/about.json")]:
         about = json.loads(file.read_text())
         if forget:
             about["run"] = "0" * 32
-        file.write_text(json.dumps(about))
+        about.pop("checksum")
+        file.write_text(seal_json(about))
+    for file in target.glob("checkpoints/*/state.json"):
+        values = json.loads(file.read_text()) | {"run": "0" * 32}
+        values.pop("checksum")
+        file.write_text(seal_json(values))
+    (target / "facts").unlink()
     return target
 
 

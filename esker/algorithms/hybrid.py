@@ -67,6 +67,7 @@ class Hybrid:
     config: Any
     task: HybridTask
     progress: HybridProgress
+    sums: tuple[list[int], int] = ([], 0)  # checksums of the replay file's rows, and of how many
     _whole: Snapshot
 
     @property
@@ -106,7 +107,7 @@ class Hybrid:
 
     def settle(self) -> None:
         """A generation is whole: from here a run can be continued."""
-        values = {"progress": self.progress.values(), "state": self.values()}
+        values = {"progress": self.progress.values(), "state": self.values(), "replay": list(self.sums)}
         self._whole = Snapshot(self.generation, self.arrays(), values)
 
     def snapshot(self) -> Snapshot:
@@ -117,6 +118,8 @@ class Hybrid:
         """Continue from a snapshot."""
         self.progress = HybridProgress(**snapshot.values["progress"], generation=snapshot.generation)
         self.load(snapshot.arrays, snapshot.values["state"])
+        sums, rows = snapshot.values.get("replay", ([], 0))
+        self.sums = list(sums), rows
         self.settle()
 
 

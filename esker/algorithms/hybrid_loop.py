@@ -9,7 +9,8 @@ from typing import Any
 from esker.algorithms.hybrid import Hybrid, Parts
 from esker.algorithms.loop import Outcome, Seen, stop_reason
 from esker.errors import UsageError
-from esker.learners.rows import REPLAY_FILE
+from esker.learners.rows import REPLAY_FILE, first_damage
+from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder
 from esker.runs.snapshots import committed, cut_journal
 
@@ -24,6 +25,9 @@ def train(folder: RunFolder, state: Hybrid, parts: Parts, seen: Seen) -> Outcome
         row = state.advance(parts)
         mark, seconds = time.monotonic(), time.monotonic() - mark
         state.progress.wall_time += seconds
+        if config.replay_file:
+            count = state.progress.training_steps
+            state.sums = parts.replay.rows.sums(count, *state.sums), count
         state.settle()
         row["wall_time"] = state.progress.wall_time
         row["steps_per_second"] = (state.progress.env_steps - steps) / seconds
@@ -48,7 +52,7 @@ def commit(folder: RunFolder, state: Hybrid, parts: Parts) -> None:
 
 def catch_up(folder: RunFolder, state: Hybrid) -> list[str]:
     """Bring a state to the newest intact snapshot; answers what will be trained again, and what was damaged."""
-    snapshot, said = committed(folder)
+    snapshot, said = committed(folder, lambda snapshot: damaged_replay(folder, state, snapshot))
     if snapshot is not None:
         state.restore(snapshot)
     lost = cut_journal(folder, state.generation)
@@ -62,6 +66,16 @@ def catch_up(folder: RunFolder, state: Hybrid) -> list[str]:
             "the replay buffer was not kept (--no-replay-file): random play fills it again, and this resume is not exact"
         )
     return said
+
+
+def damaged_replay(folder: RunFolder, state: Hybrid, snapshot: Snapshot) -> str | None:
+    """What is wrong with the transitions that a snapshot would learn from; None where they are intact or not checked."""
+    sums, count = snapshot.values.get("replay", ([], 0))
+    file, width = folder.path / REPLAY_FILE, state.task.spec.layout.width
+    if not count or not state.config.replay_file or not file.is_file() or file.stat().st_size < count * width * 4:
+        return None  # a lost file is refused as such
+    at = first_damage(file, width, range(max(0, count - state.config.replay_size), count), sums)
+    return None if at is None else f"the transitions from {at:,} on that it learned from are damaged in {REPLAY_FILE}"
 
 
 def check_replay(folder: RunFolder, state: Hybrid) -> None:

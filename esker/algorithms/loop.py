@@ -16,6 +16,7 @@ from esker.errors import RunError
 from esker.runs.checkpoints import Snapshot
 from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
+from esker.runs.repair import mend
 
 Row = dict[str, Any]
 Returns = NDArray[np.float64]
@@ -111,12 +112,15 @@ def catch_up(folder: RunFolder, state: State) -> list[str]:
 
     Rows that the journal lacks and the best snapshot are written on the way. Answers what had to be mended.
     """
-    said = folder.mend()
-    committed, rows = sum(1 for _ in folder.facts()), len(folder.rows())
-    snapshot, damaged = folder.newest(min(committed, rows))
+    said = mend(folder)
+    committed, known = folder.committed(), {row["generation"] for row in folder.rows()}
+    missing = next((generation for generation in range(committed) if generation not in known), committed)
+    snapshot, damaged = folder.newest(missing)
+    if snapshot is not None and folder.scan().reach(snapshot.generation) < committed:  # rows of lost records stay lost
+        snapshot, damaged = folder.newest(committed)
     _begin(folder, state, snapshot)
     for facts in folder.facts(state.generation):
-        apply(folder, state, facts, write_row=state.generation >= rows)
+        apply(folder, state, facts, write_row=state.generation not in known)
     return said + damaged
 
 
@@ -128,6 +132,8 @@ def rewind(folder: RunFolder, state: State, generation: int) -> list[str]:
         if state.generation >= generation:
             break
         state.advance(facts)
+    if state.generation != generation:
+        raise RunError(f"generation {generation} cannot be recomputed: the facts of generation {state.generation} are lost")
     return damaged
 
 

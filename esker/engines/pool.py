@@ -21,7 +21,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from esker.engines.local import ATTEMPTS, SINGLE_THREAD, CannotStart, _cause
+from esker.engines.local import ATTEMPTS, LOOK_EVERY, SINGLE_THREAD, CannotStart, _cause, _is_stopped
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
 from esker.noise.table import anonymous_memory
@@ -113,6 +113,7 @@ class PoolWorker:
         self.work: tuple[int, Request] | None = None
         self.progress = 0
         self.progress_at = time.monotonic()
+        self.stopped = False
         with contextlib.suppress(OSError):  # a dead worker's connection ends, and `wait` finds that out
             self.connection.send(setup)
 
@@ -138,6 +139,7 @@ class LocalPool:
         self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
         self._losses: Counter[int] = Counter()
         self._tickets = 0
+        self._looked_at = time.monotonic()
         self._workers: dict[Connection, PoolWorker] = {}
         for number, kind in enumerate(kind for kind, many in kinds.items() for _ in range(many)):
             self._start(kind, number)
@@ -162,7 +164,7 @@ class LocalPool:
         """Block until something is answered."""
         answers: list[tuple[int, Answer]] = []
         while not answers and any(worker.work for worker in self._workers.values()):
-            patience = None if self.step_timeout is None else max(self.step_timeout / 4, 0.01)
+            patience = LOOK_EVERY if self.step_timeout is None else min(max(self.step_timeout / 4, 0.01), LOOK_EVERY)
             for connection in wait(list(self._workers), timeout=patience):
                 worker = self._workers[connection]  # type: ignore[index]
                 try:
@@ -176,6 +178,8 @@ class LocalPool:
                 answers.append((ticket, checked(request, answer)))
             if self.step_timeout is not None:
                 self._watch(self.step_timeout)
+            if time.monotonic() - self._looked_at > LOOK_EVERY:
+                self._replace_stopped()
         return answers
 
     def _start(self, kind: Kind, number: int) -> PoolWorker:
@@ -208,6 +212,15 @@ class LocalPool:
                 worker.progress, worker.progress_at = progress, now
             elif now - worker.progress_at > limit:
                 self._lost(worker, f"a step took longer than {limit:g} s")
+
+    def _replace_stopped(self) -> None:
+        """Replace workers that someone stopped (SIGSTOP): they would hold the run for ever."""
+        self._looked_at = time.monotonic()
+        for worker in list(self._workers.values()):
+            stopped = _is_stopped(worker.process.pid)
+            if stopped and worker.stopped:
+                self._lost(worker, "the worker process was stopped")
+            worker.stopped = stopped
 
     def close(self) -> None:
         """End the workers and free what they shared."""

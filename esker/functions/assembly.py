@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from esker.algorithms.loop import Evaluates, catch_up
-from esker.config.build import to_toml
 from esker.config.options import EvolutionConfig
 from esker.engines.engine import InlineEngine
 from esker.engines.local import LocalEngine
@@ -192,13 +191,12 @@ def continue_in(folder: RunFolder, config: EvolutionConfig, state: FunctionEvolu
         raise UsageError(f"the run in {name!r} was made with {'reward_batch' if then.get('batched') else 'reward'}")
     if then.get("fingerprint") != here["fingerprint"] and not config.inexact:
         raise UsageError("this machine computes other bits than the one the run began on; to go on, add inexact=True")
-    committed = sum(1 for _ in folder.facts())
-    if folder.newest(committed)[0] is None and then.get("start") != here["start"]:
+    if folder.newest(folder.committed())[0] is None and then.get("start") != here["start"]:
         raise RunError(f"no intact checkpoint is left in {name!r}; give the model with the values it began with")
     folder.lock()
     try:
         said = catch_up(folder, state)
-        folder.config_file.write_text(to_toml(config))
+        folder.write_config(config)
     finally:
         folder.unlock()
     return said

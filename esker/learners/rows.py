@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from esker.noise.table import anonymous_memory
 
 Rows = NDArray[np.float32]
+BLOCK = 4096  # rows under one checksum
 REPLAY_FILE = "replay"  # in a run folder
 PAGE = mmap.PAGESIZE
 FIRST_ROWS = 1 << 16  # the memory doubles from here; untouched pages cost nothing
@@ -36,6 +39,17 @@ class Layout:
     @property
     def reward(self) -> int:
         return self.observation + self.action
+
+
+def first_damage(path: Path, width: int, rows: range, sums: Sequence[int]) -> int | None:
+    """The first of some rows whose block does not have its checksum."""
+    with path.open("rb") as file:
+        for block in range(rows.start // BLOCK, -(-rows.stop // BLOCK)):
+            file.seek(block * BLOCK * width * 4)
+            data = file.read((min(rows.stop, (block + 1) * BLOCK) - block * BLOCK) * width * 4)
+            if block >= len(sums) or zlib.crc32(data) != sums[block]:
+                return block * BLOCK
+    return None
 
 
 class SharedRows:
@@ -75,6 +89,12 @@ class SharedRows:
         start, stop = (-(-first * self.width * 4 // PAGE) * PAGE, count * self.width * 4 // PAGE * PAGE)
         if self._map is not None and start < stop and hasattr(mmap, "MADV_REMOVE"):
             self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
+
+    def sums(self, count: int, known: Sequence[int] = (), covered: int = 0) -> list[int]:
+        """A checksum of every block of the first rows; those `known`, of so many rows, are not computed again."""
+        whole = min(len(known), covered // BLOCK, count // BLOCK)
+        data = self.first(count)
+        return [*known[:whole], *(zlib.crc32(data[at : at + BLOCK].data) for at in range(whole * BLOCK, count, BLOCK))]
 
     def sync(self) -> None:
         """Return when everything written is on the disk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from esker.config.options import ESConfig
+from esker.errors import Damage
 from esker.logs.display import Pulse, Pulsing, details, picture, remaining
 from esker.logs.stalls import StallDetector
 from esker.logs.text import count, duration, number, rate
@@ -31,7 +33,9 @@ class Quiet:
         """A generation was committed."""
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened."""
+        """Something worth knowing happened; only damage breaks the silence."""
+        if isinstance(text, Damage):
+            print(f"note: {text}", file=sys.stderr)
 
     def end(self, reason: str) -> None:
         """The run ended."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from typing import Any
 import numpy as np
 import safetensors
 import safetensors.numpy
+
+from esker.runs.seals import open_json, seal_json
+
+LARGEST = 1 << 26  # bytes of a state.json; larger ones are not ours
 
 
 class DamagedCheckpoint(Exception):
@@ -34,46 +39,77 @@ def folder_name(generation: int) -> str:
     return f"{generation:06d}"
 
 
-def write(folder: Path, snapshot: Snapshot, beside: Iterable[Path] = ()) -> Path:
+def write(folder: Path, snapshot: Snapshot, beside: Iterable[Path] = (), run: str | None = None) -> Path:
     """Write a snapshot, whole or not at all; copies of the files `beside` it let the folder be used on its own."""
     target = folder / folder_name(snapshot.generation)
-    building = folder / f".{target.name}-{os.getpid()}"
-    building.mkdir(parents=True, exist_ok=True)
+    building = folder / f".{target.name}-new-{os.getpid()}"
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
     try:
         data = safetensors.numpy.save({name: np.ascontiguousarray(a) for name, a in snapshot.arrays.items()})
         (building / "state.safetensors").write_bytes(data)
-        values = {"generation": snapshot.generation, "sha256": hashlib.sha256(data).hexdigest(), **snapshot.values}
-        (building / "state.json").write_text(json.dumps(values, indent=1) + "\n")
+        identity = {} if run is None else {"run": run}
+        sums = {"generation": snapshot.generation, "sha256": hashlib.sha256(data).hexdigest(), **identity}
+        (building / "state.json").write_text(seal_json({**sums, **snapshot.values}))
         for file in beside:
             shutil.copyfile(file, building / file.name)
-        shutil.rmtree(target, ignore_errors=True)
-        building.rename(target)
+        _put_in_place(building, target)
     except OSError:
         shutil.rmtree(building, ignore_errors=True)
         raise
     return target
 
 
-def read(folder: Path) -> Snapshot:
-    """Read a snapshot. Anything missing, cut or altered raises DamagedCheckpoint."""
+def _put_in_place(building: Path, target: Path) -> None:
+    """Rename, with an older folder of that name aside until the new one is there; `tidy` puts it back after a crash."""
+    old = target.with_name(f".{target.name}-old")
+    shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        target.rename(old)
+    building.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what crashes left, and put back a snapshot that was being replaced. For whoever has locked the run."""
+    for path in sorted(folder.glob(".[0-9]*-*")) if folder.is_dir() else []:
+        found = re.fullmatch(r"\.(\d+)-(old|new-\d+|\d+)", path.name)
+        if found is None or path.is_symlink():
+            continue
+        if found[2] == "old" and not (folder / found[1]).exists():
+            path.rename(folder / found[1])
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def read(folder: Path, run: str | None = None) -> Snapshot:
+    """Read a snapshot. Anything missing, cut, altered, misplaced or of another run raises DamagedCheckpoint."""
     try:
-        values = json.loads((folder / "state.json").read_text())
+        if (folder / "state.json").stat().st_size > LARGEST:
+            raise DamagedCheckpoint(f"{folder.name}: state.json is too large")
+        values = open_json((folder / "state.json").read_text(), unsealed=("generation",))
         data = (folder / "state.safetensors").read_bytes()
         if hashlib.sha256(data).hexdigest() != values.pop("sha256"):
             raise DamagedCheckpoint(f"{folder.name}: the checksum does not match")
-        return Snapshot(values.pop("generation"), safetensors.numpy.load(data), values)
+        generation, owner = values.pop("generation"), values.pop("run", None)
+        if not isinstance(generation, int) or (folder.name.isdecimal() and int(folder.name) != generation):
+            raise DamagedCheckpoint(f"{folder.name}: it holds generation {generation!r}")
+        if run is not None and owner not in (None, run):
+            raise DamagedCheckpoint(f"{folder.name}: it is of another run")
+        return Snapshot(generation, safetensors.numpy.load(data), values)
     except (OSError, ValueError, KeyError, AttributeError, safetensors.SafetensorError) as error:
         raise DamagedCheckpoint(f"{folder.name}: {error}") from error
 
 
 def generations(folder: Path) -> list[int]:
     """The generations that have a snapshot, ascending."""
-    return sorted(int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit() and path.is_dir())
+    return sorted(int(path.name) for path in folder.glob("[0-9]*") if path.name.isdecimal() and path.is_dir())
 
 
 def point(file: Path, generation: int) -> None:
     """Make `best` or `latest` name a folder, atomically."""
     temporary = file.with_name(f".{file.name}")
+    temporary.unlink(missing_ok=True)
     temporary.write_text(folder_name(generation) + "\n")
     temporary.replace(file)
 
@@ -81,6 +117,7 @@ def point(file: Path, generation: int) -> None:
 def pointed(file: Path) -> int | None:
     """The generation that `best` or `latest` names."""
     try:
-        return int(file.read_text())
+        text = file.read_text().strip()
     except (OSError, ValueError):
         return None
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None

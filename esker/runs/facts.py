@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
@@ -34,18 +37,45 @@ class Facts:
     discarded_steps: NDArray[np.int64]
     seconds: NDArray[np.float64]
 
-    def to_bytes(self) -> bytes:
-        """One record."""
-        payload = safetensors.numpy.save({f.name: np.ascontiguousarray(getattr(self, f.name)) for f in fields(self)})
+    def to_bytes(self, run: str | None = None) -> bytes:
+        """One record, which names its run."""
+        arrays = {f.name: np.ascontiguousarray(getattr(self, f.name)) for f in fields(self)}
+        payload = safetensors.numpy.save(arrays, None if run is None else {"run": run})
         return HEADER.pack(MAGIC, zlib.crc32(payload), len(payload)) + payload
 
 
-def append(path: Path, facts: Facts) -> None:
+@dataclass(frozen=True)
+class Record:
+    """Where an intact record is, and whose it is."""
+
+    generation: int
+    run: str | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a file of facts holds: its usable records by generation, and what else was found."""
+
+    records: dict[int, Record]
+    problems: tuple[str, ...]
+    torn: int | None  # where a record begins that was not written to its end, as a crash leaves it
+    size: int
+
+    def reach(self, first: int) -> int:
+        """The generation up to which records follow one another from `first` on."""
+        while first in self.records:
+            first += 1
+        return first
+
+
+def append(path: Path, facts: Facts, run: str | None = None) -> None:
     """Commit a generation: when this returns, it is on the disk."""
     with path.open("ab") as file:
         start = file.tell()
         try:
-            file.write(facts.to_bytes())
+            file.write(facts.to_bytes(run))
             file.flush()
             os.fsync(file.fileno())
         except OSError:
@@ -56,14 +86,79 @@ def append(path: Path, facts: Facts) -> None:
 
 def read(path: Path) -> Iterator[tuple[Facts, int]]:
     """The intact records from the start, each with the offset at which it ends; stops at the first damaged one."""
-    if not path.exists():
-        return
-    data = path.read_bytes()
+    data = path.read_bytes() if path.exists() else b""
     at = 0
-    while at + HEADER.size <= len(data):
-        magic, checksum, length = HEADER.unpack_from(data, at)
-        payload = data[at + HEADER.size : at + HEADER.size + length]
-        if magic != MAGIC or len(payload) != length or zlib.crc32(payload) != checksum:
-            return
-        at += HEADER.size + length
-        yield Facts(**safetensors.numpy.load(payload)), at
+    while (record := _record(data, at)) is not None:
+        at = record.end
+        yield load(data, record), at
+
+
+def load(data: bytes, record: Record) -> Facts:
+    """The facts of a record."""
+    return Facts(**safetensors.numpy.load(data[record.start + HEADER.size : record.end]))
+
+
+def scan(data: bytes, run: str | None = None) -> Scan:
+    """Every intact record of a run, whatever is damaged before it; doubled and foreign ones are problems."""
+    records: dict[int, Record] = {}
+    problems: list[str] = []
+    torn, at = None, 0
+    while at < len(data):
+        record = _record(data, at)
+        if record is None:
+            following = _next(data, at + 1)
+            if following is None and _is_cut(data, at):
+                torn = at
+                break
+            problems.append(f"{(following or len(data)) - at:,} bytes at {at:,} are damaged")
+            at = following or len(data)
+            continue
+        if run is not None and record.run not in (None, run):
+            problems.append(f"the record at {at:,} is of another run")
+        elif record.generation in records:
+            problems.append(f"generation {record.generation} is there twice")
+        else:
+            records[record.generation] = record
+        at = record.end
+    return Scan(records, tuple(problems), torn, len(data))
+
+
+def _record(data: bytes, at: int) -> Record | None:
+    """The intact record that begins at an offset."""
+    if at + HEADER.size > len(data):
+        return None
+    magic, checksum, length = HEADER.unpack_from(data, at)
+    end = at + HEADER.size + length
+    if magic != MAGIC or end > len(data) or zlib.crc32(memoryview(data)[at + HEADER.size : end]) != checksum:
+        return None
+    return _describe(data, at, end)
+
+
+def _describe(data: bytes, start: int, end: int) -> Record | None:
+    """Generation and run, from the head of the payload."""
+    first = start + HEADER.size
+    try:
+        (length,) = struct.unpack_from("<Q", data, first)
+        head: dict[str, Any] = json.loads(data[first + 8 : first + 8 + length])
+        offset = first + 8 + length + head["generation"]["data_offsets"][0]
+        (generation,) = struct.unpack_from("<q", data, offset)
+        return Record(generation, head.get("__metadata__", {}).get("run"), start, end)
+    except (struct.error, ValueError, KeyError, TypeError):  # a checksum that fits by chance
+        return None
+
+
+def _next(data: bytes, at: int) -> int | None:
+    """The offset of the next intact record."""
+    while (at := data.find(MAGIC, at)) >= 0:
+        if _record(data, at) is not None:
+            return at
+        at += 1
+    return None
+
+
+def _is_cut(data: bytes, at: int) -> bool:
+    """Whether what begins at an offset is a record that lacks its end."""
+    if at + HEADER.size > len(data):
+        return data[at : at + 4] == MAGIC[: len(data) - at]
+    magic, _, length = HEADER.unpack_from(data, at)
+    return bool(magic == MAGIC and at + HEADER.size + length > len(data))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
-import os
 import secrets
 import time
 import tomllib
@@ -14,12 +14,28 @@ from pathlib import Path
 from typing import Any
 
 from esker.config.build import build, to_toml
-from esker.errors import RunError, UsageError
+from esker.errors import Damage, RunError, UsageError
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
-from esker.runs.facts import Facts, append
-from esker.runs.facts import read as read_facts
+from esker.runs.facts import Facts, Scan, append, load
+from esker.runs.facts import scan as scan_facts
+from esker.runs.files import read_small, write_whole
+from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
+
+WRITTEN = (
+    "lock",
+    "config.toml",
+    "about.json",
+    "facts",
+    "journal.jsonl",
+    "checkpoints",
+    "best",
+    "latest",
+    "status",
+    "replay",
+)
+ABOUT_BEGINS = ("run", "observation_space", "parameters")  # descriptions without a checksum, of older versions
 
 
 @dataclass(frozen=True)
@@ -45,25 +61,40 @@ class RunFolder:
         self.status_file = path / "status"
         self.about_file = path / "about.json"
         self.on_checkpoint: Callable[[Checkpoint], None] | None = None
+        self.damage: list[Damage] = []  # found in configuration or description, and mended from a checkpoint's copies
+        self._identity: str | None = None
         self._lock: Any = None
+        self._scanned: tuple[tuple[int, int], Scan] | None = None
 
     @classmethod
     def create(cls, path: Path, config: Any, about: dict[str, Any]) -> RunFolder:
         """A new run folder. One that is in use or cannot be written raises UsageError."""
         folder = cls(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            if folder.config_file.exists():
-                raise UsageError(f"run folder {str(path)!r} holds a run already; continue it with: esker resume {path}")
-            raise UsageError(f"run folder {str(path)!r} is not empty; choose another --run-dir")
+        folder._refuse_other_content()
         try:
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
-            folder.config_file.write_text(to_toml(config))
+            folder.lock()
+            folder._refuse_other_content()  # another process may have begun a run here just now
             about = {"run": secrets.token_hex(16), **about}
-            folder.about_file.write_text(json.dumps(about, indent=1) + "\n")
+            write_whole(folder.about_file, seal_json(about))
+            folder.write_config(config)  # last: a folder without it is nobody's run yet
         except OSError as error:
             raise UsageError(f"run folder {str(path)!r} cannot be written: {error.strerror}") from error
+        finally:
+            folder.unlock()
         record_run(about["run"], folder.values())
         return folder
+
+    def _refuse_other_content(self) -> None:
+        """Refuse a folder that holds anything but the beginning of a run that never began."""
+        path = self.path
+        if not path.exists():
+            return
+        if self.config_file.exists():
+            raise UsageError(f"run folder {str(path)!r} holds a run already; continue it with: esker resume {path}")
+        begun = {"lock", "about.json", "checkpoints", ".about.json", ".config.toml"}
+        if not path.is_dir() or {file.name for file in path.iterdir()} - begun or any(path.glob("checkpoints/[0-9]*")):
+            raise UsageError(f"run folder {str(path)!r} is not empty; choose another --run-dir")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -71,20 +102,43 @@ class RunFolder:
         folder = cls(path)
         if is_checkpoint(path):
             raise UsageError(f"{str(path)!r} is one checkpoint, not a run folder; `esker eval` and `esker render` take it")
-        if not folder.config_file.is_file():
+        if not folder.config_file.is_file() and not any(folder.checkpoints.glob("[0-9]*/config.toml")):
             what = "is not a run folder (it has no config.toml)" if path.is_dir() else "does not exist"
             raise UsageError(f"{str(path)!r} {what}; `esker train` makes one")
         return folder
 
     def values(self) -> dict[str, Any]:
-        """The options as config.toml has them."""
+        """The options as config.toml has them, or an intact copy of it."""
+        return self._intact(self.config_file, open_toml, "; if you edited it, delete its first line")
+
+    def write_config(self, config: Any) -> None:
+        """Write config.toml, whole or not at all."""
+        write_whole(self.config_file, seal_toml(to_toml(config)), durable=True)
+
+    def _intact(self, file: Path, read: Callable[[str], dict[str, Any]], hint: str = "") -> dict[str, Any]:
+        """What a file holds, or the newest intact copy of it beside a checkpoint. None at all raises UsageError."""
         try:
-            return tomllib.loads(self.config_file.read_text())
+            return read(read_small(file))
         except (OSError, ValueError) as error:
-            raise UsageError(f"{str(self.config_file)!r} cannot be read: {error}".replace("\n", " ")) from error
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        for generation in reversed(checkpoints.generations(self.checkpoints)):
+            name = checkpoints.folder_name(generation)
+            with contextlib.suppress(OSError, ValueError):
+                values = read(read_small(self.checkpoints / name / file.name))
+                notice = Damage(f"{file.name} cannot be used: {reason}; using its copy of checkpoint {name}{hint}")
+                if notice not in self.damage:
+                    self.damage.append(notice)
+                return values
+        raise UsageError(f"{str(file)!r} cannot be read: {reason}".replace("\n", " "))
 
     def check_trust(self, trust: Trust, without: frozenset[str] = frozenset()) -> None:
         """Refuse a folder from elsewhere that names code nobody trusts. Raises UsageError."""
+        about, values = {}, {}
+        with contextlib.suppress(OSError, ValueError, RecursionError):  # what it says, even if a checksum does not match
+            about = json.loads(read_small(self.about_file))
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            values = tomllib.loads(read_small(self.config_file))
+        check_trust(self.path, values, about if isinstance(about, dict) else {}, trust, without)
         check_trust(self.path, self.values(), self.about(), trust, without)
 
     def config(self, kinds: dict[str, type[Any]]) -> Any:
@@ -104,18 +158,33 @@ class RunFolder:
 
     def about(self) -> dict[str, Any]:
         """What the run began with: spaces, numeric fingerprint, versions."""
-        try:
-            return dict(json.loads(self.about_file.read_text()))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{str(self.about_file)!r} cannot be read: {error}") from error
+        return self._intact(self.about_file, lambda text: open_json(text, unsealed=ABOUT_BEGINS))
+
+    @property
+    def identity(self) -> str | None:
+        """The name that this run's records and snapshots bear, which no other run has."""
+        if self._identity is None and self.about_file.exists():
+            found = self.about().get("run")
+            self._identity = found if isinstance(found, str) else None
+        return self._identity
 
     def lock(self) -> None:
-        """Claim the folder for this process, until it ends."""
+        """Claim the folder for this process, until it ends; what a crash left in it is cleared away."""
+        self.refuse_links()
         self._lock = (self.path / "lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            self.unlock()
             raise UsageError(f"run folder {str(self.path)!r} is in use by another process") from error
+        checkpoints.tidy(self.checkpoints)
+
+    def refuse_links(self) -> None:
+        """Refuse to write through links in the folder: they may lead anywhere. Raises UsageError."""
+        for file in (*WRITTEN, *(path.name for path in self.checkpoints.glob("*"))):
+            path = self.path / file if file in WRITTEN else self.checkpoints / file
+            if path.is_symlink():
+                raise UsageError(f"{str(path)!r} is a link, and esker writes through none; replace it by what it names")
 
     def unlock(self) -> None:
         """Let others work in the folder."""
@@ -137,32 +206,39 @@ class RunFolder:
     def commit(self, facts: Facts) -> None:
         """Make a generation a fact. A disk that does not take it raises RunError; nothing before is lost."""
         try:
-            append(self.facts_file, facts)
+            append(self.facts_file, facts, self.identity)
         except OSError as error:
             raise RunError(f"generation {int(facts.generation[0])} could not be committed: {error.strerror}") from error
 
     def facts(self, first: int = 0) -> Iterator[Facts]:
-        """The committed generations from `first` on, in order."""
-        for number, (facts, _) in enumerate(read_facts(self.facts_file)):
-            if number >= first:
-                yield facts
+        """The committed generations from `first` on, in order, up to one whose record is lost."""
+        found = self.scan()
+        data = self.facts_file.read_bytes() if found.records else b""
+        for generation in range(first, found.reach(first)):
+            yield load(data, found.records[generation])
 
-    def mend(self) -> list[str]:
-        """Cut off what a crash left half-written; answers what was done. The generation in flight was never a fact."""
-        said = []
-        end, count = 0, 0
-        for count, (_, end) in enumerate(read_facts(self.facts_file), start=1):  # noqa: B007 - the last ones count
-            pass
-        if self.facts_file.exists() and self.facts_file.stat().st_size > end:
-            os.truncate(self.facts_file, end)
-            said.append(f"facts ended in a damaged record: cut back to {count} committed generations")
-        rows = self.rows()
-        kept = [row for number, row in enumerate(rows) if row["generation"] == number and number < count]
-        text = "".join(json.dumps(row) + "\n" for row in kept)
-        if self.journal_file.exists() and self.journal_file.read_text(errors="replace") != text:
-            self.journal_file.write_text(text)
-            said.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
-        return said
+    def scan(self) -> Scan:
+        """What the file of facts holds, read again only when it has changed."""
+        try:
+            status = self.facts_file.stat()
+        except FileNotFoundError:
+            return scan_facts(b"")
+        stamp = status.st_size, status.st_mtime_ns
+        if self._scanned is None or self._scanned[0] != stamp:
+            self._scanned = stamp, scan_facts(self.facts_file.read_bytes(), self.identity)
+        return self._scanned[1]
+
+    def committed(self) -> int:
+        """How many generations are committed: as far as records lead from the beginning, or from an intact snapshot."""
+        found = self.scan()
+        count = found.reach(0)
+        for generation in reversed(checkpoints.generations(self.checkpoints)):
+            if generation <= count:
+                break
+            with contextlib.suppress(DamagedCheckpoint):
+                checkpoints.read(self.checkpoints / checkpoints.folder_name(generation), self.identity)
+                return found.reach(generation)
+        return count
 
     def write_row(self, row: dict[str, Any]) -> None:
         """Add a generation to the journal."""
@@ -185,7 +261,7 @@ class RunFolder:
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """Write a snapshot and let `best` or `latest` name it."""
-        path = checkpoints.write(self.checkpoints, snapshot, beside=(self.config_file, self.about_file))
+        path = checkpoints.write(self.checkpoints, snapshot, beside=(self.config_file, self.about_file), run=self.identity)
         if best:
             checkpoints.point(self.best_file, snapshot.generation)
         if latest:
@@ -211,20 +287,24 @@ class RunFolder:
             if generation > at_most:
                 continue
             try:
-                return checkpoints.read(self.checkpoints / checkpoints.folder_name(generation)), said
+                path = self.checkpoints / checkpoints.folder_name(generation)
+                return checkpoints.read(path, self.identity), said
             except DamagedCheckpoint as error:
-                said.append(f"checkpoint {error}; using an older one and replaying the facts")
+                said.append(Damage(f"checkpoint {error}; using an older one and replaying the facts"))
         return None, said
 
     def write_status(self, text: str) -> None:
         """Say how the run stands, in one line."""
-        self.status_file.write_text(text + "\n")
+        write_whole(self.status_file, text + "\n")
 
     def status(self) -> str:
         """running, finished, interrupted, failed or crashed; with the reason where there is one."""
         if self.in_use():
             return "running"
-        text = self.status_file.read_text().strip() if self.status_file.exists() else ""
+        try:
+            text = " ".join(read_small(self.status_file).split())
+        except (OSError, ValueError):
+            text = ""
         return "crashed" if text in ("", "running") else text
 
 

@@ -26,6 +26,7 @@ from esker.runs.assembly import (
 )
 from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
 from esker.runs.folder import RunFolder, is_checkpoint
+from esker.runs.pointers import wanted
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
 from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
@@ -114,7 +115,9 @@ def open_trained(
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
         folder.check_trust(trust, unused | OF_CLUSTER)
-        return Trained(folder.config(ALGORITHMS), folder.about(), *find_snapshot(folder, checkpoint))
+        config, about = folder.config(ALGORITHMS), folder.about()
+        snapshot, notices = find_snapshot(folder, checkpoint)
+        return Trained(config, about, snapshot, [*folder.damage, *notices])
     try:
         snapshot = checkpoints.read(path)
     except DamagedCheckpoint as error:
@@ -132,29 +135,23 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
     if not isinstance(folder.config(ALGORITHMS), ESConfig):
         return hybrids.find_snapshot(folder, checkpoint)
-    committed = sum(1 for _ in folder.facts())
+    committed = folder.committed()
     if not committed and not checkpoints.generations(folder.checkpoints):
         raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
-    if checkpoint in ("best", "latest"):
-        generation = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
-        generation = committed if generation is None else generation
-    elif str(checkpoint).isdigit():
-        generation = int(checkpoint)
-    else:
-        raise UsageError(f"checkpoint is {checkpoint!r}; expected best, latest or a generation")
+    generation, said = wanted(folder, checkpoint, committed)
     if generation > committed:
         kept = ", ".join(str(g) for g in checkpoints.generations(folder.checkpoints))
         raise UsageError(f"generation {generation} does not exist; this run has 0 to {committed} (snapshots: {kept})")
     snapshot, damaged = folder.newest(generation)
     if snapshot is not None and snapshot.generation == generation:
-        return snapshot, damaged
+        return snapshot, said + damaged
     config = folder.config(ALGORITHMS)
     task = build_task(config, Environment(config.env), folder.about())
     state, table = build_state(config, task)
     rewind(folder, state, generation)
     if table is not None:
         table.close()
-    return state.snapshot(), [*damaged, f"generation {generation} was recomputed from the facts"]
+    return state.snapshot(), [*said, *damaged, f"generation {generation} was recomputed from the facts"]
 
 
 def load(run_dir: str | Path, checkpoint: str | int = "best", *, trust: Trust = False) -> Policy:

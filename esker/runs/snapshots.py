@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-from esker.errors import UsageError
+from esker.errors import Damage, UsageError
 from esker.runs import checkpoints
 from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder
+from esker.runs.pointers import wanted
 
 
-def committed(folder: RunFolder) -> tuple[Snapshot | None, list[str]]:
-    """The newest intact snapshot, and what was found damaged on the way to it."""
+def committed(
+    folder: RunFolder, wrong: Callable[[Snapshot], str | None] = lambda snapshot: None
+) -> tuple[Snapshot | None, list[str]]:
+    """The newest intact snapshot with which nothing is `wrong`, and what was found damaged on the way to it.
+
+    Where only the very first is left, raises UsageError: a run is not begun again without being asked.
+    """
     numbers = checkpoints.generations(folder.checkpoints)
-    snapshot, damaged = folder.newest(numbers[-1] if numbers else 0)
-    return snapshot, [text.replace("using an older one and replaying the facts", "using an older one") for text in damaged]
+    at_most, said = numbers[-1] if numbers else 0, []
+    while True:
+        snapshot, damaged = folder.newest(at_most)
+        said += _without_facts(damaged)
+        text = None if snapshot is None else wrong(snapshot)
+        if snapshot is None or text is None:
+            return snapshot, said
+        said.append(Damage(f"checkpoint {checkpoints.folder_name(snapshot.generation)}: {text}; using an older one"))
+        at_most = snapshot.generation - 1
+        if not any(0 < number <= at_most for number in numbers):
+            raise UsageError(f"{said[-1].partition(';')[0]}, and no snapshot is older; copy that file from a backup")
 
 
 def cut_journal(folder: RunFolder, generation: int) -> int:
@@ -31,16 +47,14 @@ def find(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]
     """The snapshot that `best`, `latest` or a number names. One that is not there raises UsageError."""
     numbers = checkpoints.generations(folder.checkpoints)
     kept = ", ".join(str(number) for number in numbers) or "none"
-    if checkpoint in ("best", "latest"):
-        wanted = checkpoints.pointed(folder.best_file if checkpoint == "best" else folder.latest_file)
-        wanted = wanted if wanted is not None else (numbers[-1] if numbers else 0)
-    elif str(checkpoint).isdigit():
-        wanted = int(checkpoint)
-    else:
-        raise UsageError(f"checkpoint is {checkpoint!r}; expected best, latest or a generation")
-    if str(checkpoint).isdigit() and wanted not in numbers:
-        raise UsageError(f"generation {wanted} has no snapshot; this run has: {kept} (--keep decides how many stay)")
-    snapshot, damaged = folder.newest(wanted)
+    generation, said = wanted(folder, checkpoint, numbers[-1] if numbers else 0)
+    if checkpoint not in ("best", "latest") and generation not in numbers:
+        raise UsageError(f"generation {generation} has no snapshot; this run has: {kept} (--keep decides how many stay)")
+    snapshot, damaged = folder.newest(generation)
     if snapshot is None:
         raise UsageError(f"{str(folder.path)!r} has no intact snapshot; `esker resume` starts it again")
-    return snapshot, [text.replace("using an older one and replaying the facts", "using an older one") for text in damaged]
+    return snapshot, said + _without_facts(damaged)
+
+
+def _without_facts(damaged: list[str]) -> list[str]:
+    return [Damage(text.replace("using an older one and replaying the facts", "using an older one")) for text in damaged]

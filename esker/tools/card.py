@@ -17,6 +17,7 @@ from esker.errors import UsageError
 from esker.runs import checkpoints
 from esker.runs.folder import is_checkpoint
 from esker.runs.loading import Trained, evaluate, open_trained
+from esker.runs.seals import seal_json, seal_toml
 from esker.runs.trust import Trust
 
 NOT_SHOWN = {"env", "algo", "run_dir", "quiet", "seed"}
@@ -71,11 +72,11 @@ def _weights(trained: Trained, folder: Path) -> None:
     """What acting needs, and no optimizer; as a checkpoint folder has it."""
     arrays = {name: array for name, array in trained.snapshot.arrays.items() if not name.startswith("optimizer.")}
     with tempfile.TemporaryDirectory(dir=folder) as building:
-        written = checkpoints.write(Path(building), replace(trained.snapshot, arrays=arrays))
+        written = checkpoints.write(Path(building), replace(trained.snapshot, arrays=arrays), run=trained.about.get("run"))
         for file in written.iterdir():
             file.replace(folder / file.name)
-    (folder / "config.toml").write_text(to_toml(trained.config))
-    (folder / "about.json").write_text(json.dumps(trained.about, indent=1) + "\n")
+    (folder / "config.toml").write_text(seal_toml(to_toml(trained.config)))
+    (folder / "about.json").write_text(seal_json(trained.about))
 
 
 def _replay(path: Path, checkpoint: str, folder: Path, trust: Trust) -> list[str]:

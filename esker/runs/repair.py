@@ -1,0 +1,68 @@
+"""Repair of a run folder before it goes on: what is intact stays, what is damaged is kept aside and reported."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import tomli_w
+
+from esker.errors import Damage
+from esker.runs.facts import Scan
+from esker.runs.files import keep_aside, write_whole
+from esker.runs.folder import RunFolder
+from esker.runs.seals import seal_json, seal_toml
+
+
+def mend(folder: RunFolder) -> list[str]:
+    """Repair configuration, facts and journal; returns what was done. The generation in flight was never a fact."""
+    said: list[str] = [*mend_texts(folder)]
+    count, found = folder.committed(), folder.scan()
+    lost = sorted(set(range(count)) - found.records.keys())
+    if found.problems or lost:
+        said.append(_mend_facts(folder, found, count, lost))
+    elif found.torn is not None:
+        os.truncate(folder.facts_file, found.torn)
+        said.append(f"facts ended in a damaged record: cut back to {count} committed generations")
+    rows = folder.rows()
+    kept = [row for row, before in zip(rows, [None, *rows], strict=False) if _follows(row, before, count)]
+    text = "".join(json.dumps(row) + "\n" for row in kept)
+    if folder.journal_file.exists() and folder.journal_file.read_text(errors="replace") != text:
+        write_whole(folder.journal_file, text)
+        said.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
+    return said
+
+
+def mend_texts(folder: RunFolder) -> list[Damage]:
+    """Put intact copies of configuration and description in place; the damaged files are kept aside."""
+    values, about = folder.values(), folder.about()
+    for file, text in ((folder.config_file, seal_toml(tomli_w.dumps(values))), (folder.about_file, seal_json(about))):
+        if any(notice.startswith(file.name) for notice in folder.damage):
+            keep_aside(file)
+            write_whole(file, text, durable=True)
+    damage, folder.damage = folder.damage, []
+    return damage
+
+
+def _mend_facts(folder: RunFolder, found: Scan, count: int, lost: list[int]) -> Damage:
+    """Keep the intact records that lead somewhere, in order."""
+    aside = keep_aside(folder.facts_file) if found.problems else None
+    if found.problems or found.torn is not None:
+        data = folder.facts_file.read_bytes()
+        kept = [found.records[generation] for generation in sorted(found.records) if generation < count]
+        write_whole(folder.facts_file, b"".join(data[record.start : record.end] for record in kept), durable=True)
+    if not found.problems and found.torn is not None:
+        ends = f"facts ended in a damaged record: cut back to {found.reach(0)} committed generations"
+        return Damage(f"{ends}; going on with {count}, since a newer checkpoint is intact")
+    problems = list(found.problems[:3]) + ([f"{len(found.problems) - 3} more"] if len(found.problems) > 3 else [])
+    gone = f"generations {lost[0]} to {lost[-1]}" if len(lost) > 1 else f"generation {lost[0]}" if lost else ""
+    why = "; ".join([*problems, *([f"no record is left of {gone}"] if gone else [])])
+    where = f" (the file as it was: {aside.name})" if aside else ""
+    return Damage(f"facts are damaged: {why}; going on with {count} committed generations{where}")
+
+
+def _follows(row: dict[str, Any], before: dict[str, Any] | None, count: int) -> bool:
+    """Whether a row of the journal has its place: behind the one before it, and committed."""
+    at = -1 if before is None else before["generation"]
+    return bool(at < row["generation"] < count)
