@@ -195,6 +195,21 @@ def test_a_worker_that_leaves_gives_its_slice_back_at_once(server: esker.WorkSer
     assert fitness[0].tolist() == [sphere(row) for row in es.ask().parameters().numpy()]
 
 
+def test_a_worker_that_takes_long_over_one_member_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("esker.engines.remote.worker.ALIVE_EVERY", 0.05)
+    es, calls = strategy(population=2), []
+    with esker.WorkServer("sphere", token=TOKEN, silent_after=0.4) as server:
+
+        def score(row: np.ndarray) -> float:
+            calls.append(1)
+            time.sleep(1.0)
+            return sphere(row)
+
+        threading.Thread(target=esker.Worker(server.address, "sphere", TOKEN).run, args=(score,), daemon=True).start()
+        server.evaluate(es)
+    assert len(calls) == 2  # each member once
+
+
 def test_a_late_report_does_not_count(server: esker.WorkServer) -> None:
     es = strategy(population=2)
     waiting = threading.Thread(target=lambda: server.evaluate(es), daemon=True)

@@ -199,3 +199,14 @@ def test_a_sweep_of_an_algorithm_with_gradients_spends_its_training_steps(tmp_pa
     found = summary(tmp_path)
     assert len(found["trials"]) == 2
     assert tomllib.loads((tmp_path / "s" / "sweep.toml").read_text())["budget"]["unit"] == "training_steps"
+
+
+def test_the_sweep_file_for_half_cheetah_runs(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    space = str(Path(REPOSITORY) / "examples" / "half_cheetah_sweep.toml")
+    flags = ["--preset", "halfcheetah/es-torch", "--space", space, "--max-episode-steps", "5", "--workers", "0"]
+    small = ["--steps", "600", "--trials", "2", "--table-size", "200000", "--center-episodes", "1"]
+    assert main(["sweep", "HalfCheetah-v5", "--sweep-dir", str(tmp_path), "--name", "s", *flags, *small]) == 0
+    found = summary(tmp_path)
+    assert [trial["state"] for trial in found["trials"]] == ["complete", "complete"]
+    assert set(found["space"]) == set(tomllib.loads(Path(space).read_text()))

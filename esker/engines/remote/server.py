@@ -116,8 +116,9 @@ class WorkServer:
             "/report": self._report,
             "/center": self._center,
             "/rows": self._rows,
+            "/alive": self._alive,
+            "/leave": self._leave,
         }
-        actions |= {"/center": self._center, "/rows": self._rows, "/leave": self._leave}
         if path not in actions:
             raise RequestRefused(404, f"unknown path {path!r}; expected one of {', '.join(actions)}")
         with self._changed:
