@@ -14,6 +14,7 @@ _HOMES = {
     "train": "esker.api",
     "resume": "esker.api",
     "load": "esker.runs.loading",
+    "compare": "esker.tools.compare",
     "evaluate": "esker.runs.loading",
     "Run": "esker.runs.loading",
     "Evolution": "esker.evolution",
@@ -30,6 +31,7 @@ _HOMES = {
     "UsageError": "esker.errors",
     "RunError": "esker.errors",
 }
+_CALLABLE = ("presets", "sweep")  # packages that can be called
 __all__ = [
     "CMA",
     "PGPE",
@@ -46,9 +48,12 @@ __all__ = [
     "WorkServer",
     "Worker",
     "__version__",
+    "compare",
     "evaluate",
     "load",
+    "presets",
     "resume",
+    "sweep",
     "train",
 ]
 
@@ -67,9 +72,13 @@ if TYPE_CHECKING:
     from esker.strategies.restarts import Restarts
     from esker.strategies.sep_cma import SepCMA
     from esker.strategies.snes import SNES
+    from esker.sweep.python import sweep
+    from esker.tools.compare import compare
 
 
 def __getattr__(name: str) -> Any:
+    if name in _CALLABLE:
+        return importlib.import_module(f"esker.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'esker' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

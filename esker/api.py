@@ -17,7 +17,7 @@ from esker.config.options import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfi
 from esker.config.request import refuse_others, settle_request
 from esker.config.rllib import translate
 from esker.errors import UsageError
-from esker.logs.console import observer_for
+from esker.logs.observers import observer_for
 from esker.runs.assembly import (
     build_state,
     build_task,

@@ -8,7 +8,7 @@ from command import Command
 from rich.console import Console
 
 import esker
-from esker.logs.console import observer_for
+from esker.logs.observers import observer_for
 
 SOLVED = 475.0
 

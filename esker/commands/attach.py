@@ -27,7 +27,7 @@ def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker.cluster import viewer
     from esker.cluster.connect import join
-    from esker.logs.console import observer_for
+    from esker.logs.observers import observer_for
 
     join(namespace.address)
     name = Path(namespace.run).name

@@ -8,8 +8,7 @@ from dataclasses import asdict
 
 from esker.commands.base import Commands, command, console
 from esker.config.flags import Parser
-from esker.errors import UsageError, nearest
-from esker.presets import Preset, for_environment, load_all
+from esker.presets import for_environment, presets_for
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -21,7 +20,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    presets = _chosen(namespace.env) if namespace.env else list(load_all().values())
+    presets = presets_for(namespace.env)
     if namespace.json:
         print(json.dumps([asdict(preset) for preset in presets]))
         return 0
@@ -34,13 +33,3 @@ def run(namespace: Namespace) -> int:
         text = f"`esker train {own.env}` takes {own.name}; another one: --preset NAME"
         console().print(text, highlight=False, soft_wrap=True)
     return 0
-
-
-def _chosen(env: str) -> list[Preset]:
-    """The presets of an environment, by its id or by the first part of their names. None raises UsageError."""
-    known = load_all().values()
-    found = [preset for preset in known if env in (preset.env, preset.name.partition("/")[0], preset.env.partition("-v")[0])]
-    if not found:
-        names = sorted({preset.env for preset in known})
-        raise UsageError(f"no preset for {env!r}{nearest(env, names)}; `esker presets` lists all")
-    return found

@@ -21,7 +21,7 @@ def add(commands: Commands[Parser]) -> None:
 def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker import api
-    from esker.logs.console import observer_for
+    from esker.logs.observers import observer_for
 
     changes = given_any(namespace, ALGORITHMS)
     quiet = bool(changes.get("quiet"))

@@ -48,7 +48,7 @@ def add(commands: Commands[Parser]) -> None:
 def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker import api
-    from esker.logs.console import observer_for
+    from esker.logs.observers import observer_for
     from esker.logs.seeds import print_seeds
 
     options = given_any(namespace, ALGORITHMS)

@@ -140,13 +140,6 @@ def first_line(pulse: Pulse | None) -> str:
     return f"generation 0 under way: {pulse.text()}" if pulse and pulse.steps else "starting workers …"
 
 
-def observer_for(console: Console, quiet: bool) -> Quiet | Plain | Display:
-    """The observer that suits where the output goes."""
-    if quiet:
-        return Quiet()
-    return Display(console) if console.is_terminal else Plain(console)
-
-
 def seen_stalls(rows: list[Row]) -> StallDetector:
     """A detector that has seen a run's earlier rows, and has said what there was to say of them."""
     detector = StallDetector()

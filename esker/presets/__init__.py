@@ -1,4 +1,7 @@
-"""Presets: one TOML per environment and algorithm, chosen by name or for a known environment."""
+"""Presets: one TOML per environment and algorithm, chosen by name or for a known environment.
+
+The package can be called: `esker.presets("CartPole-v1")` returns the presets of an environment, `esker.presets()` all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.errors import UsageError, nearest
+from esker.system.callable_module import call_as
 
 FOLDER = Path(__file__).parent
 
@@ -29,6 +33,18 @@ def load_all() -> dict[str, Preset]:
     """Every preset by name (`cartpole/es`)."""
     files = sorted(FOLDER.glob("*/*.toml"))
     return {preset.name: preset for preset in (_read(path, f"{path.parent.name}/{path.stem}") for path in files)}
+
+
+def presets_for(env: str | None = None) -> list[Preset]:
+    """The presets of an environment, by its id, the id without version, or the first part of their names.
+
+    Without an environment, all. One that has none raises UsageError.
+    """
+    known = load_all().values()
+    found = [one for one in known if env is None or env in (one.env, one.name.partition("/")[0], one.env.partition("-v")[0])]
+    if not found:
+        raise UsageError(f"no preset for {env!r}{nearest(str(env), {one.env for one in known})}; `esker presets` lists all")
+    return found
 
 
 def _read(path: Path, name: str) -> Preset:
@@ -66,3 +82,6 @@ def for_environment(env: str, algo: str) -> Preset | None:
     chosen = [preset for preset in known if preset.automatic]
     candidates = chosen or [preset for preset in own + known if preset.evidence is not None] or own
     return candidates[0] if candidates else None
+
+
+call_as(__name__, __name__, "presets_for")

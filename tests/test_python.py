@@ -1,0 +1,89 @@
+"""Python as full as the command line: comparing runs, presets, sweeps, and how things show themselves in notebooks."""
+
+from __future__ import annotations
+
+import io
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from rich.console import Console
+from small_runs import QUICK, small_run
+
+import esker
+from esker.logs.notebook import Notebook
+from esker.logs.observers import observer_for
+
+
+def test_comparison_is_a_table_of_configurations_with_their_seeds(tmp_path: Path) -> None:
+    found = esker.compare([small_run(seed=0), esker.Run(small_run(seed=1)), small_run(lr=0.2)])
+    assert [row[1:3] for row in found.rows()] == [("es lr=0.05", "2"), ("es lr=0.2", "1")]
+    assert str(found).splitlines()[1].split()[:3] == ["CartPole-v1", "es", "lr=0.05"]
+    assert found._repr_html_().count("<tr>") == 3
+    assert "<!doctype html>" in found.report(tmp_path / "page.html").read_text()
+
+
+def test_comparison_draws_a_picture_that_notebooks_show(tmp_path: Path) -> None:
+    found = esker.compare([small_run()], labels=["ours"]).plot(tmp_path / "curve.svg", x="generations", smoothing=0.5)
+    assert Image.open(io.BytesIO(found._repr_png_())).format == "PNG"
+    assert ">ours<" in (tmp_path / "curve.svg").read_text()
+    assert found.save(tmp_path / "c.png").read_bytes() == found.png
+
+
+def test_presets_of_an_environment_and_all() -> None:
+    assert {preset.env for preset in esker.presets("CartPole-v1")} == {"CartPole-v1"}
+    assert len(esker.presets()) > 20
+    assert esker.presets.load_all()["cartpole/es"].env == "CartPole-v1"  # type: ignore[attr-defined]  # it is a package, too
+    with pytest.raises(esker.UsageError, match="no preset for 'Nothing-v0'"):
+        esker.presets("Nothing-v0")
+
+
+def test_sweep_returns_its_best_trial_and_a_preset(tmp_path: Path) -> None:
+    options: dict[str, Any] = {**QUICK, "generations": 2, "pruner": "none", "sampler": "grid", "sweep_dir": tmp_path}
+    del options["lr"], options["preset"]
+    found = esker.sweep("CartPole-v1", space={"lr": [0.01, 0.1]}, trials=2, name="two", preset="none", **options)
+    assert sorted(trial.params["lr"] for trial in found.trials) == [0.01, 0.1]
+    assert found.best is not None
+    assert found.best.value == max(trial.value or 0 for trial in found.trials)
+    assert found.preset is not None
+    assert "lr" in found.preset.read_text()
+    assert found._repr_html_().count("<tr>") == 3
+    assert found.report().is_file()
+
+
+class Handle:
+    """What IPython's `display(…, display_id=True)` returns."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def update(self, thing: Any) -> None:
+        self.shown.append(thing._repr_html_())
+
+
+@pytest.fixture
+def handle(monkeypatch: pytest.MonkeyPatch) -> Handle:
+    found = Handle()
+    module = types.ModuleType("IPython.display")
+    module.display = lambda thing, display_id: found.update(thing) or found  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return found
+
+
+def test_notebook_has_one_output_in_place(handle: Handle, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = QUICK | {"generations": 3, "quiet": False}
+    esker.train("CartPole-v1", observer=Notebook(), run_dir=str(tmp_path / "run"), **options)
+    assert capsys.readouterr().out == ""
+    assert len(handle.shown) >= 2
+    assert "generations done" in handle.shown[-1]
+    assert "<polyline" in handle.shown[-1]
+    assert "centre return" in handle.shown[-1]
+
+
+def test_notebook_is_recognised() -> None:
+    console = Console(force_jupyter=True)
+    assert isinstance(observer_for(console, quiet=False), Notebook)
