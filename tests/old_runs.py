@@ -172,7 +172,7 @@ def resume(name: str, path: Path, inexact: bool = False) -> Path:
         evolution = esker.Evolution.resume(path, _model(), inexact=inexact, **_rewards(name))
         evolution.run(END - evolution.iteration, report_every=None)
     else:
-        esker.resume(path, **({"inexact": True} if inexact else {}))
+        esker.resume(path, trust=["worlds"], **({"inexact": True} if inexact else {}))
     return path
 
 
