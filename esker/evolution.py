@@ -122,7 +122,7 @@ class Evolution:
             self._folder.lock()
         status = "failed"
         try:
-            with parts.function_engine(self.config, self._task, self._table) as engine:
+            with self._engine() as engine:
                 self.outcome = train(self._folder or Nowhere(), self._state, engine, self._seen)
             status = f"finished: {self.outcome.reason}"
         except KeyboardInterrupt:
@@ -135,6 +135,16 @@ class Evolution:
         if report_every is not None and self.history and self.iteration % report_every:
             self._report(self.history[-1])
         return self.model
+
+    def _engine(self) -> contextlib.AbstractContextManager[Any]:
+        """Where members are evaluated: here, or on every node of a cluster."""
+        if self.config.engine == "local":
+            return parts.function_engine(self.config, self._task, self._table)
+        from esker.cluster.functions import cluster_engine
+
+        assert isinstance(self._task, Functions)
+        fingerprint = parts.about(self._flat, self._task)["fingerprint"]
+        return cluster_engine(self.config, self._task, self._table, self.note, fingerprint)
 
     def _new_folder(self, path: Path) -> RunFolder:
         stored = replace(self.config, run_dir=None)  # a run folder can be moved: it does not name itself

@@ -328,7 +328,7 @@ def _default(name: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
+class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
     """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
 
     algo: str = option("function", "algorithm")
@@ -344,7 +344,9 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
     evaluations_per_member: int = option(1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1)
     center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1)
     members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
-    workers: int = option(4, "workers that evaluate members; 0: inside this process", low=0)
+    workers: int | None = option(
+        None, "workers that evaluate members (default: 4; engine ray: every CPU; 0: inside this process)", low=0
+    )
     executor: Literal["processes", "threads"] = option("processes", "what a worker is")
     timeout: float | None = option(None, "seconds that one evaluation may take before its worker is replaced", above=0)
     device: str | None = option(None, "where members are evaluated (default: where the model is)")
@@ -360,6 +362,9 @@ class EvolutionConfig(UpdateOptions, StopOptions, RunOptions):
         given = [name for name in LOW_RANK_OPTIONS if getattr(self, name) != getattr(EvolutionConfig, name)]
         if given and self.noise != "low-rank":
             raise UsageError(f"{given[0]} is for noise='low-rank', and this is noise={self.noise!r}")
+        self.check_cluster(self.workers)
+        if self.engine == "ray" and self.executor == "threads":
+            raise UsageError("executor is 'threads', and a Ray engine has worker processes; leave it out")
         if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
             raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
 
@@ -374,7 +379,7 @@ RESUMABLE = frozenset(
 
 LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "anchor_decay")  # of an evolution, for low-rank noise only
 EVOLUTION_RESUMABLE = frozenset(
-    {f.name for f in fields(StopOptions)}
+    {f.name for group in (StopOptions, ClusterOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}
 )
 

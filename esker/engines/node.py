@@ -277,10 +277,12 @@ class NodeEngine:
 
 
 def _fingerprint(task: Any) -> str:
-    """This machine's numeric fingerprint, for the task's environment."""
+    """This machine's numeric fingerprint, for the task's environment where it has one."""
     from esker.noise.fingerprint import fingerprint
     from esker.worlds.environments import silence
 
+    if not hasattr(task, "environment"):
+        return fingerprint(None)
     with silence():
         env = task.environment.make()
     try:

@@ -76,7 +76,8 @@ class RayEngine:
             if node.call is not None:  # a straggler; its late answer is dropped when it comes
                 node.actor.finish.remote(self._epoch, self._round)
         lengths = {result.length for result in plan.results.values()}
-        self._share = 1.0 if len(lengths) == 1 else 0.5
+        even = len(lengths) == 1 and lengths != {1}  # a function's length is always 1 and tells nothing of how long it takes
+        self._share = 1.0 if even else 0.5
 
     def close(self) -> None:
         """End the engines on every node."""

@@ -32,7 +32,9 @@ from esker.noise.table import NoiseTable, TableNoise
 from esker.runs.folder import RunFolder
 from esker.system.torch_threads import one_torch_thread
 
-ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds")  # options that a batched reward has no use for
+LOCAL_WORKERS = 4  # where nothing is said
+# Options that a batched reward has no use for.
+ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds", "engine", "address")
 
 
 def check_form(reward: Function | None, reward_batch: Function | None, options: Mapping[str, Any], tests: bool) -> None:
@@ -143,7 +145,7 @@ def function_engine(config: EvolutionConfig, task: Functions | Batches, table: N
     elif config.workers == 0:
         engine = InlineEngine(task, table)
     elif config.executor == "threads":
-        engine = ThreadEngine([task.for_thread() for _ in range(config.workers)], table)
+        engine = ThreadEngine([task.for_thread() for _ in range(local_workers(config))], table)
     else:
         engine = _processes(config, task, table)
     try:
@@ -155,10 +157,15 @@ def function_engine(config: EvolutionConfig, task: Functions | Batches, table: N
 
 def _processes(config: EvolutionConfig, task: Functions, table: NoiseTable | None) -> LocalEngine:
     try:
-        return LocalEngine(task, config.workers, table, config.timeout)
+        return LocalEngine(task, local_workers(config), table, config.timeout)
     except Exception as error:  # whatever a user's object raises when it is pickled
         check_sendable(task.subject, task.call.function)
         raise RunError(f"worker processes could not be started: {error}") from error
+
+
+def local_workers(config: EvolutionConfig) -> int:
+    """How many workers this machine gives."""
+    return LOCAL_WORKERS if config.workers is None else config.workers
 
 
 def about(flat: Flat, task: Functions | Batches) -> dict[str, Any]:

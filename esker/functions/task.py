@@ -68,8 +68,9 @@ class Functions:
         seed = self.evaluation_seed(generation, item)
         return f"{label(self.call.function)}, iteration {generation}, {who}, evaluation {evaluation}, seed {seed}"
 
-    def noise(self, table: NoiseTable | None, dimension: int) -> Noise:
-        """The directions that members explore."""
+    def noise(self, table: NoiseTable | None, dimension: int | None = None) -> Noise:
+        """The directions that members explore; `dimension` saves counting the parameters."""
+        dimension = dimension or Flat(self.subject, self.layout).dimension
         return CounterNoise(self.seed, dimension) if table is None else TableNoise(table, self.seed, dimension)
 
     def for_thread(self) -> Functions:

@@ -1,0 +1,111 @@
+"""A user's own reward on a Ray cluster: the bits of one process, elastic, and one-line errors that name the node."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import esker
+from esker.engines.ray import RayEngine
+
+OPTIONS: dict[str, Any] = {"population": 16, "lr": 0.05, "quiet": True, "table_size": 10_000, "final": "last"}
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+
+
+def reward(network: nn.Module, seed: int) -> float:
+    x = torch.randn(16, 2, generator=torch.Generator().manual_seed(seed))
+    return -float(((network(x) - x.sum(1, keepdim=True)) ** 2).mean().detach())
+
+
+def bits(network: nn.Module) -> bytes:
+    return nn.utils.parameters_to_vector(network.parameters()).detach().numpy().tobytes()
+
+
+def alone(iterations: int, **options: Any) -> bytes:
+    network = model()
+    esker.Evolution(network, reward, **OPTIONS | options | {"workers": 0}).run(iterations)
+    return bits(network)
+
+
+def test_a_bare_function_of_a_tensor_is_evaluated_on_the_cluster_and_resumes(two_nodes: Any, tmp_path: Path) -> None:
+    def sphere(x: torch.Tensor) -> float:
+        return -float((x**2).sum())
+
+    options = OPTIONS | {"noise": "counter"}
+    here, there = torch.ones(5), torch.ones(5)
+    esker.Evolution(here, sphere, **options, workers=0).run(4)
+    run = tmp_path / "run"
+    esker.Evolution(there, sphere, engine="ray", address=two_nodes.address, run_dir=str(run), **options).run(2)
+    esker.Evolution.resume(run, there, sphere).run(2)
+    assert torch.equal(here, there)
+
+
+def test_a_killed_node_engine_costs_only_its_members(two_nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines: list[RayEngine] = []
+    killed: list[int] = []
+
+    def opened(*arguments: Any) -> RayEngine:
+        engines.append(RayEngine(*arguments))
+        return engines[-1]
+
+    def seen(row: dict[str, Any]) -> None:
+        nodes = engines[0].nodes
+        if not killed and len(nodes) == 2:
+            killed.append(nodes[0].pid)
+            os.kill(nodes[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr("esker.cluster.functions.RayEngine", opened)
+    network = model()
+    evolution = esker.Evolution(network, reward, engine="ray", address=two_nodes.address, on_iteration=seen, **OPTIONS)
+    evolution.run(40)
+    assert killed
+    assert any("was lost" in notice for notice in evolution.notices)
+    assert bits(network) == alone(40)
+
+
+def test_what_cannot_be_sent_and_what_a_node_lacks_is_said_in_one_line(two_nodes: Any, tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def locked(network: nn.Module) -> float:
+        with lock:
+            return 0.0
+
+    with pytest.raises(esker.UsageError, match="its variable 'lock' is a lock") as caught:
+        esker.Evolution(model(), locked, engine="ray", **OPTIONS).run(1)
+    assert "\n" not in str(caught.value)
+    only_here = types.ModuleType("only_here")
+    exec("def reward(network): return 0.0", only_here.__dict__)
+    only_here.reward.__module__ = "only_here"
+    sys.modules["only_here"] = only_here
+    try:
+        with pytest.raises(esker.UsageError, match=r"node .* is not used: .*No module named 'only_here'") as caught:
+            esker.Evolution(model(), only_here.reward, engine="ray", **OPTIONS).run(1)
+    finally:
+        del sys.modules["only_here"]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"address": "127.0.0.1:6379"}, "add --engine ray"),
+        ({"engine": "ray", "executor": "threads"}, "a Ray engine has worker processes"),
+        ({"engine": "ray", "workers": 0}, "needs at least one"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(esker.UsageError, match=said):
+        esker.Evolution(model(), reward, **OPTIONS | options)
