@@ -26,7 +26,7 @@ class Measurement:
 
 def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
     """The benchmarks by name; each takes `quick`."""
-    from esker.tools.bench import memory, networks, rollout, update, vectorizers
+    from esker.tools.bench import memory, networks, rollout, update, useful, vectorizers
 
     rollouts = {f"rollout/{case.env}": case.measure for case in rollout.CASES}
     worlds = {
@@ -36,15 +36,28 @@ def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
         "envpool": vectorizers.measure,
     }
     measurable = {"memory": memory.measure} if memory.MEASURABLE else {}
-    return {**rollouts, **worlds, "useful-steps": rollout.useful_steps, "update": update.measure, **measurable}
+    return {**rollouts, **worlds, "useful-steps": useful.useful_steps, "update": update.measure, **measurable}
 
 
-def run_benchmarks(*, only: str | None, quick: bool, as_json: bool, console: Console) -> int:
-    """Run all benchmarks, or those whose name begins with `only`, and print them. An unknown name raises UsageError."""
+def run_benchmarks(
+    *, only: str | None, quick: bool, as_json: bool, console: Console, workers: list[int] | None = None
+) -> int:
+    """Run all benchmarks, or those whose name begins with `only`, and print them. An unknown name raises UsageError.
+
+    `scaling` must be asked for; `workers` are its numbers of workers.
+    """
     known = benchmarks()
+    if only is not None and "scaling".startswith(only):
+        from esker.tools.bench import scaling
+
+        known["scaling"] = lambda quick: scaling.measure(quick, workers)
+    elif workers is not None:
+        raise UsageError("--workers is for --only scaling")
     chosen = [name for name in known if only is None or name.startswith(only)]
     if not chosen:
-        raise UsageError(f"unknown benchmark {only!r}{nearest(str(only), known)}; expected one of {', '.join(known)}")
+        raise UsageError(
+            f"unknown benchmark {only!r}{nearest(str(only), known)}; expected one of {', '.join([*known, 'scaling'])}"
+        )
     found: list[Measurement] = []
     for name in chosen:
         if not as_json:

@@ -1,0 +1,54 @@
+"""Useful steps: of those that environments are given, the share that belongs to committed episodes."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import gymnasium as gym
+
+from esker.api import configure
+from esker.runs.assembly import build_state, build_task, describe, open_engine
+from esker.tools.bench import Measurement
+from esker.worlds.environments import Environment, silence
+
+WORKERS = 2
+
+
+def useful_steps(quick: bool) -> list[Measurement]:
+    """Steps that belong to committed episodes ÷ steps the environments were given, for episodes that end early."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Environment("esker.tools.bench.useful:counting", kwargs={"env": "Hopper-v5", "folder": folder})
+        config, _, _ = configure("Hopper-v5", {"population": 100, "center_episodes": 2}, preset=None)
+        with silence():
+            about = describe(environment.make())
+        task = build_task(config, environment, about)
+        state, table = build_state(config, task)
+        for path in Path(folder).iterdir():
+            path.unlink()
+        with open_engine(task, WORKERS, table) as engine:
+            plan = state.plan()
+            engine.evaluate(state.job(), plan)
+        useful = sum(result.length for result in plan.results.values())
+        taken = sum(path.stat().st_size for path in Path(folder).iterdir())
+    detail = {"useful": f"{useful:,}", "taken": f"{taken:,}"}
+    return [Measurement("useful-steps/Hopper-v5", useful / taken, "", "= 1.0", detail)]
+
+
+class Count(gym.Wrapper[Any, Any, Any, Any]):
+    """Adds one byte to a file of its own for every step."""
+
+    file: BinaryIO
+
+    def step(self, action: Any) -> Any:
+        self.file.write(b"x")
+        return self.env.step(action)
+
+
+def counting(env: str, folder: str) -> Any:
+    """An environment that counts every step it is given."""
+    wrapped = Count(gym.make(env, disable_env_checker=True))
+    wrapped.file = open(Path(folder) / str(time.monotonic_ns()), "ab", buffering=0)  # noqa: SIM115 - lives as long as it
+    return wrapped
