@@ -12,8 +12,8 @@ from rich.console import Console
 from small_runs import QUICK, small_run
 
 import esker
+from esker.engines.engine import Pulse
 from esker.logs.console import Display, Plain
-from esker.logs.display import Pulse
 from esker.logs.text import count, sparkline
 from esker.runs.folder import RunFolder
 
@@ -100,8 +100,8 @@ def test_interrupted_run_is_not_at_its_end() -> None:
 
 
 def test_steps_within_a_generation_are_shown() -> None:
-    assert "generation 3 under way: 5 of 40 done, 1,200 steps" in shown(80, [row(2)], pulse=Pulse(1200, 5, 40))
-    assert "generation 0 under way: 77 steps" in shown(80, [], pulse=Pulse(77))
+    assert "generation 3 under way: 5 of 40 episodes, 1,200 steps" in shown(80, [row(2)], pulse=Pulse(1200, 5, 40))
+    assert "generation 0 under way: 0 of 40 episodes, 77 steps" in shown(80, [], pulse=Pulse(77, 0, 40))
     assert "starting workers" in shown(80, [])
 
 

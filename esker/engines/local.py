@@ -23,6 +23,7 @@ from typing import Any
 
 import cloudpickle
 
+from esker.engines.engine import Pulse
 from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, Ready, Report, Setup
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
@@ -83,6 +84,8 @@ class LocalEngine:
         self._looked_at = time.monotonic()
         self._share = UNEVEN
         self._failed_starts = 0
+        self._plan: Plan | None = None
+        self._before = 0
         self._workers: dict[Connection, Worker] = {}
         self._ears = selectors.DefaultSelector()  # kept, since `multiprocessing.connection.wait` makes one at every call
         self._ears.register(self._bell, selectors.EVENT_READ)
@@ -98,6 +101,7 @@ class LocalEngine:
         """Evaluate the plan; return when it is complete and no worker is busy with it any more."""
         self._attempts: Counter[int] = Counter()
         self._job = job
+        self._plan, self._before = plan, self._steps()
         for worker in list(self._workers.values()):
             self._enter(worker, plan)
         while plan.complete is None:
@@ -113,6 +117,16 @@ class LocalEngine:
         # not so many that slots run half empty. A function's length is always 1 and tells nothing of how long it takes.
         lengths = {result.length for result in plan.results.values()}
         self._share = 0.5 if lengths == {1} else EVEN if len(lengths) == 1 else UNEVEN
+
+    def pulse(self) -> Pulse | None:
+        """How far the generation under way is; asked from another thread."""
+        plan = self._plan
+        if plan is None or plan.complete is not None:
+            return None
+        return Pulse(max(0, self._steps() - self._before), len(plan.results), plan.known)  # a replaced worker counts anew
+
+    def _steps(self) -> int:
+        return sum(self._board[row * BOARD_FIELDS] for row in range(self._count))
 
     def wake(self) -> None:
         """From another thread: the plan has changed, look at it."""

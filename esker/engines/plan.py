@@ -59,6 +59,11 @@ class Plan:
         return self.min_steps is not None
 
     @property
+    def known(self) -> int:
+        """Items known now, done or not."""
+        return self._total
+
+    @property
     def unfinished(self) -> int:
         """Items wanted whose results are not in."""
         return max(self._total - len(self.results), 0)

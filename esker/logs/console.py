@@ -12,8 +12,9 @@ from rich.live import Live
 from rich.text import Text
 
 from esker.config.options import ESConfig
+from esker.engines.engine import Pulse
 from esker.errors import Damage
-from esker.logs.display import Pulse, Pulsing, details, picture, remaining
+from esker.logs.display import Pulsing, details, picture, pulse_text, remaining
 from esker.logs.stalls import StallDetector
 from esker.logs.text import count, duration, number, rate
 from esker.runs.folder import RunFolder
@@ -137,7 +138,7 @@ class Display:
 
 def first_line(pulse: Pulse | None) -> str:
     """What is going on before the first generation is committed."""
-    return f"generation 0 under way: {pulse.text()}" if pulse and pulse.steps else "starting workers …"
+    return f"generation 0 under way: {pulse_text(pulse)}" if pulse and pulse.steps else "starting workers …"
 
 
 def seen_stalls(rows: list[Row]) -> StallDetector:

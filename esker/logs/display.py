@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -12,6 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from esker.engines.engine import Pulse
 from esker.logs.text import duration, number, rate, sparkline, stretches
 
 Row = dict[str, Any]
@@ -21,21 +21,12 @@ MOST_PAIRS = 4  # of a label and a value in one line
 FORMATS = {"sigma": "{:.3g}", "gradient_norm": "{:.3g}", "critic_updates": "{:,}", "rl_share": "{:.2f}"}
 
 
-@dataclass(frozen=True)
-class Pulse:
-    """How far a generation is that has not been committed yet."""
-
-    steps: int
-    done: int = 0
-    of: int | None = None  # episodes, evaluations or training steps; None where nobody knows
-
-    def text(self) -> str:
-        """In one line."""
-        part = f"{self.done:,} of {self.of:,} done, " if self.of else ""
-        return f"{part}{self.steps:,} steps"
-
-
 Pulsing = Callable[[], Pulse | None]
+
+
+def pulse_text(pulse: Pulse) -> str:
+    """How far a generation is, in one line."""
+    return f"{pulse.done:,} of {pulse.of:,} episodes, {pulse.steps:,} steps"
 
 
 def picture(
@@ -55,7 +46,7 @@ def picture(
         parts.append(Text(text, style="yellow"))
     parts += curve(returns, console.width)
     if pulse is not None:
-        parts.append(Text(f"generation {row['generation'] + 1} under way: {pulse.text()}", style="dim"))
+        parts.append(Text(f"generation {row['generation'] + 1} under way: {pulse_text(pulse)}", style="dim"))
     if done is not None or finished:
         parts.append(bar(row, done, console.width, finished))
     return Group(*parts)

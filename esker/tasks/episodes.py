@@ -127,6 +127,7 @@ class Slots:
         self.noise = noise
         self.board = board
         self.tick = 0
+        self.steps = 0  # of all rows together, for whoever watches the board
         self.rows: Rows | SharedMLPRows
         if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
             self.rows = SharedMLPRows(task.network, noise, task.slots)
@@ -190,7 +191,8 @@ class Slots:
         """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
         self.tick += 1
-        self.board[0], self.board[1] = self.tick, self.items[0]
+        self.steps += busy
+        self.board[0], self.board[1] = self.steps, self.items[0]
         try:
             rewards, ended = self.worlds.step(actions, busy, self.observations)
         except Exception as error:  # where one call steps them all, one failure is everyone's
