@@ -103,8 +103,9 @@ def measure(nodes: int, workers: int, generations: int) -> dict[str, Any]:
     from esker.algorithms.es import EvolutionStrategy
     from esker.algorithms.loop import train
     from esker.cluster.replicated import ReplicatedFolder
-    from esker.config import ESConfig
+    from esker.config.options import ESConfig
     from esker.policies.mlp import MLP
+    from esker.strategies.openai_es import OpenAIES
     from esker.tasks.episodes import Episodes
     from esker.worlds.environments import Environment
 
@@ -114,8 +115,8 @@ def measure(nodes: int, workers: int, generations: int) -> dict[str, Any]:
     options: dict[str, Any] = {"population": MEMBERS, "center_episodes": 30, "generations": generations + WARM_UP}
     config = ESConfig(env="none", noise="counter", checkpoint_every=1 << 30, **options)
     task = Episodes(Environment("none"), network, None, 0, center_episodes=30)  # type: ignore[arg-type]
-    state = EvolutionStrategy(config, task, np.zeros(network.dimension, dtype=np.float32), None)
-    state.strategy.noise = NoSum(network.dimension)  # type: ignore[assignment]
+    strategy = OpenAIES(np.zeros(network.dimension, dtype=np.float32), population=MEMBERS, noise=NoSum(network.dimension))
+    state = EvolutionStrategy(config, task, strategy, None)
     marks: list[tuple[float, float]] = []
 
     def seen(row: Any, returns: Any = None) -> None:
@@ -179,19 +180,14 @@ def update(repetitions: int) -> dict[str, Any]:
 
 def step(repetitions: int) -> list[dict[str, Any]]:
     """Milliseconds per step on one core, all told: in an untrained policy's short episodes, and in ones that never end."""
-    import esker.api
     from esker.engines.engine import InlineEngine
-    from esker.runs.assembly import build_state, build_task, describe
-    from esker.worlds.environments import resolve
+    from esker.tools.bench.prepared import prepared
 
     found = []
     for kwargs, members in (({}, 200), ({"terminate_when_unhealthy": False}, 16)):
         options = {"population": members, "hidden": LAYERS[1:3], "env_kwargs": kwargs, "center_episodes": 1}
-        config = esker.api.configure("Humanoid-v5", options, preset=None)[0]
-        environment, _ = resolve("Humanoid-v5", kwargs=kwargs)
-        task = build_task(config, environment, describe(environment.make()))
-        state, table = build_state(config, task)
-        engine, costs = InlineEngine(task, table), []
+        state, _ = prepared("Humanoid-v5", options)
+        engine, costs = InlineEngine(state.task, state.table), []
         for _ in range(repetitions + 1):
             plan, start = state.plan(), time.perf_counter()
             engine.evaluate(state.job(), plan)
@@ -205,20 +201,20 @@ def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
     """Steps per second of the Ray engine over the local engine's, whole generations, alternated."""
     import contextlib
 
-    import esker.api
-    from esker.runs.assembly import build_state, build_task, describe, open_engine, ray_engine
-    from esker.worlds.environments import resolve
+    from esker.algorithms.algorithm import Site
+    from esker.engines.demand import Demand
+    from esker.engines.open import local_engine, ray_engine
+    from esker.tools.bench.prepared import prepared
 
-    environment, _ = resolve(env)
-    config = esker.api.configure(env, {"population": population, "workers": 2, "engine": "ray"}, preset=None)[0]
-    about = describe(environment.make())
-    task = build_task(config, environment, about)
-    state, table = build_state(config, task)
+    state, about = prepared(env, {"population": population, "engine": "ray"})
+    task, table, config = state.task, state.table, state.config
+    site = Site(Path(), about["fingerprint"], print)
+    seeded = (config.seed, config.table_size)
     rates: dict[str, list[float]] = {"local": [], "ray": []}
     spent: dict[str, list[float]] = {"local": [], "ray": []}
     with (
-        open_engine(task, 2, table) as local,
-        contextlib.closing(ray_engine(config, task, about["fingerprint"], print)) as clustered,
+        contextlib.closing(local_engine(task, 2, table)) as local,
+        contextlib.closing(ray_engine(task, Demand(2), site, seeded)) as clustered,
     ):
         for repetition in range(repetitions + 1):
             turns = [("local", local), ("ray", clustered)]

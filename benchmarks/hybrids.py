@@ -21,11 +21,11 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 
-from esker.algorithms.hybrid_parts import build_task
-from esker.api import configure
+from esker.algorithms.hybrid_setup import build_task
 from esker.engines.pool import LocalPool
 from esker.learners.rows import SharedRows
-from esker.runs.assembly import describe
+from esker.runs.about import describe
+from esker.runs.request import configure
 from esker.system.blas import one_thread
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import CriticWork, Episodes, Training, Trial
@@ -160,7 +160,8 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=300, help="of each process, in each turn")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    config, environment, _ = configure(ENV, {}, algo="aes-rl")
+    asked = configure(ENV, {}, algo="aes-rl")
+    config, environment = asked.config, asked.environment
     with silence():
         task = build_task(config, environment, describe(environment.make()))
     with one_thread():

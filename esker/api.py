@@ -3,81 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from esker import presets
-from esker.algorithms import hybrids
-from esker.algorithms.loop import Observer, Row, catch_up
-from esker.config.build import build, read_values
-from esker.config.options import ALGORITHMS, CLUSTER_OPTIONS, RESUMABLE, ESConfig
-from esker.config.request import refuse_others, settle_request
-from esker.config.rllib import translate
+from esker.algorithms import registry
+from esker.algorithms.loop import Outcome
+from esker.algorithms.observer import Observer, Row
+from esker.cluster import connect
+from esker.config.build import build
+from esker.config.options import CLUSTER_OPTIONS
+from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
+from esker.logs.backends import with_backends
 from esker.logs.observers import observer_for
-from esker.runs.assembly import (
-    build_state,
-    build_task,
-    check_fingerprint,
-    describe,
-    environment_options,
-    network_notices,
-)
-from esker.runs.folder import Checkpoint, RunFolder, default_path
+from esker.runs import runner, session
+from esker.runs.folder import Checkpoint, RunFolder
 from esker.runs.loading import Run, environment_of
 from esker.runs.repair import mend_texts
-from esker.runs.runner import Callbacks, Stop, connect_engine, follow, has_coordinator, watch
+from esker.runs.request import EnvironmentLike, configure
+from esker.runs.runner import Callbacks, Interrupted, Stop
+from esker.runs.session import Session
 from esker.runs.trust import OF_CLUSTER, Trust, record_change, with_own
-from esker.runs.warm_start import warm_start
-from esker.worlds.environments import Env, Environment, reset_is_exact, resolve, tried, with_factory
-from esker.worlds.reference import collect_reference
-from esker.worlds.vectorizers import choose_vectorizer, confirm_vectorizer
-
-EnvironmentLike = str | Callable[..., Env]
-
-
-def configure(
-    env: EnvironmentLike | None,
-    options: Mapping[str, Any],
-    *,
-    algo: str | None = None,
-    preset: str | None = "auto",
-    config: str | Mapping[str, Any] | None = None,
-) -> tuple[Any, Environment, list[str]]:
-    """The configuration of a request, its environment, and notices about what was chosen. Raises UsageError."""
-    given = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
-    algo, env, given, notices = settle_request(algo, env, preset, given)
-    environment, said = resolve(env) if isinstance(env, str) else (with_factory(env), [])
-    notices += said
-    chosen = _preset(preset, environment.name, algo)
-    base = {} if chosen is None else chosen.options
-    if chosen is not None:
-        notices.append(f"preset {chosen.name}: {chosen.about}")
-    file, translated = translate(given, base.get("sigma"))
-    named = {"env": environment.name, "algo": algo}
-    asked = {**file, **options}
-    if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
-        raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
-    refuse_others(algo, asked)
-    try:
-        result = build(ALGORITHMS[algo], base, file, options, named)
-    except UsageError as error:
-        if chosen is None or preset != "auto":
-            raise
-        build(ALGORITHMS[algo], {}, file, options, named)  # what is wrong by itself says so by itself
-        why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none does without"
-        raise UsageError(f"{error} ({why})") from error
-    environment = replace(environment, **environment_options(result))
-    return result, environment, notices + translated
-
-
-def _preset(name: str | None, env: str, algo: str) -> presets.Preset | None:
-    if name is None or name == "none":
-        return None
-    return presets.for_environment(env, algo) if name == "auto" else presets.find(name, algo)
+from esker.worlds.environments import Env
 
 
 def train(
@@ -97,58 +46,16 @@ def train(
 
     Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
     says, else es. `on_generation` sees every row of the journal,
-    `on_checkpoint` every snapshot written; either may answer True, or a text that says why, to stop. `on_stop` sees the
+    `on_checkpoint` every snapshot written; either may return True, or a text that says why, to stop. `on_stop` sees the
     run when it has ended, however it did. `trust` names modules that a run given as `init_from` may import.
     What is wrong with the request raises UsageError, what fails under way RunError.
     """
-    resolved, environment, notices = configure(env, options, algo=algo, preset=preset, config=config)
-    observer = observer or observer_for(Console(), resolved.quiet)
-    if not isinstance(resolved, ESConfig):
-        callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
-        return _train_hybrid(resolved, environment, observer, notices, callbacks)
-    notices += connect_engine(resolved)
-    with tried(environment, resolved.step_timeout) as probe:
-        about = describe(probe)
-        resolved, said = choose_vectorizer(resolved, environment, probe)
-        if not resolved.fresh_environments and resolved.vectorizer == "gymnasium" and not reset_is_exact(probe):
-            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-        task = build_task(resolved, environment, about)
-        if getattr(task.network, "normalized", False):
-            task = task.with_reference(collect_reference(probe, resolved.reference_frames, resolved.seed))
-    notices += said + network_notices(task)
-    state, table = build_state(resolved, task)
-    if resolved.init_from is not None:
-        notices.append(warm_start(state, resolved.init_from, with_own(trust, resolved)))
-    path = Path(resolved.run_dir) if resolved.run_dir else default_path(environment.name, resolved.algo, resolved.seed)
-    resolved = replace(resolved, run_dir=None)  # a run folder can be moved: it does not name itself
-    folder = RunFolder.create(path, resolved, about)
-    folder.lock()
-    folder.checkpoint(state.snapshot(), latest=True)
+    request = configure(env, options, algo=algo, preset=preset, config=config)
+    request.notices.extend(connect.join_engine(request.config, request.algorithm.workers(request.config)))
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
-    if not callbacks and has_coordinator(resolved):
-        return watch(folder, environment, observer, notices)
-    return follow(folder, state, state.task, table, observer, notices, callbacks)
-
-
-def _train_hybrid(
-    config: Any, environment: Environment, observer: Observer, notices: list[str], callbacks: Callbacks
-) -> Run:
-    """Train with gradients: no noise table, no vectoriser, generations committed as snapshots."""
-    notices += connect_engine(config)
-    elsewhere = not callbacks and has_coordinator(config)
-    with tried(environment, config.step_timeout) as probe:
-        about = describe(probe)
-        if not config.fresh_environments and not reset_is_exact(probe):
-            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments mends that")
-    state = hybrids.begin(replace(config, device="cpu") if elsewhere else config, environment, about)
-    path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
-    folder = RunFolder.create(path, replace(config, run_dir=None), about)
-    folder.lock()
-    folder.checkpoint(state.snapshot(), latest=True)
-    if elsewhere:
-        return watch(folder, environment, observer, notices)
-    opener = hybrids.opener(folder, state, observer.note)
-    return follow(folder, state, state.task, None, observer, notices, callbacks, opener)
+    trusted = with_own(trust, request.config)
+    begun = session.start(request, elsewhere=_elsewhere(request.config, callbacks), trust=trusted)
+    return _run(begun, observer, callbacks)
 
 
 def resume(
@@ -178,33 +85,52 @@ def resume(
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
     folder.lock()
     mended = mend_texts(folder)
-    before = folder.config(ALGORITHMS)
+    algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
     config = build(type(before), _known(before, changes), changes)
-    observer = observer or observer_for(Console(), config.quiet)
     environment = environment_of(config, env)
-    notices = [*mended, *connect_engine(config)]
-    with tried(environment, config.step_timeout) as probe:
-        notices += check_fingerprint(folder, probe, config.inexact)
-        stepped, said = confirm_vectorizer(config, environment, probe)
+    notices = [*mended, *connect.join_engine(config, algorithm.workers(config))]
+    stepped, said = session.check_machine(folder, config, environment)
     if changes:
         values = folder.values()
         folder.write_config(config)
         record_change(folder.about(), values, folder.values())
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
-    if not callbacks and has_coordinator(config):
-        return watch(folder, environment, observer, notices)
-    if not isinstance(config, ESConfig):
-        state = hybrids.begin(config, environment, folder.about())
-        notices += hybrids.catch_up(folder, state)
-        opener = hybrids.opener(folder, state, observer.note)
-        return follow(folder, state, state.task, None, observer, notices, callbacks, opener)
-    task = build_task(stepped, environment, folder.about())
-    state, table = build_state(config, task)
-    notices += said + catch_up(folder, state)
-    return follow(folder, state, state.task, table, observer, notices, callbacks)
+    if _elsewhere(config, callbacks):
+        return _watch(folder, environment, _observer(observer, config), notices)
+    return _run(session.resume(folder, algorithm, stepped, environment, notices + said), observer, callbacks)
 
 
 def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     """A run's options as it left them; coming home from a cluster, without those that only a cluster has."""
     left = CLUSTER_OPTIONS if changes.get("engine") == "local" else ()
     return {name: value for name, value in vars(config).items() if name not in left}
+
+
+def _elsewhere(config: Any, callbacks: Callbacks) -> bool:
+    """A cluster that outlives this process gets a coordinator that does too; a callback keeps the loop in here."""
+    return config.engine == "ray" and not callbacks and not connect.is_own()
+
+
+def _observer(observer: Observer | None, config: Any) -> Observer:
+    return observer or observer_for(Console(), config.quiet)
+
+
+def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run:
+    config = begun.state.config
+    watching = _observer(observer, config)
+    if _elsewhere(config, callbacks):
+        assert begun.environment is not None
+        return _watch(begun.folder, begun.environment, watching, begun.notices)
+    return runner.run(begun, with_backends(watching, config.log), callbacks)
+
+
+def _watch(folder: RunFolder, environment: Any, observer: Observer, notices: list[str]) -> Run:
+    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+    from esker.cluster.submit import run_on_cluster
+
+    folder.unlock()
+    try:
+        reason = run_on_cluster(folder, environment, observer, notices)
+    except KeyboardInterrupt:
+        raise Interrupted(folder) from None
+    return Run(folder.path, Outcome(reason, reason.startswith("goal reached")))

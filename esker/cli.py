@@ -34,18 +34,27 @@ COMMANDS = (
     "completion",
 )
 
+WITH_OPTIONS = ("train", "sweep")  # their flags are those of the algorithm that the command line names
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; answers its exit status."""
     from esker import __version__
 
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] and given[0] in WITH_OPTIONS:
+        sys.path.insert(0, os.getcwd())  # `module:make_env` means the user's own folder too
     parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
     parser.add_argument("--version", action="version", version=f"esker {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for name in COMMANDS:
-        importlib.import_module(f"esker.commands.{name}").add(commands)
+        module = importlib.import_module(f"esker.commands.{name}")
+        if name in WITH_OPTIONS:
+            module.add(commands, given[1:] if given[:1] == [name] else None)
+        else:
+            module.add(commands)
     try:
-        namespace = parser.parse_strictly(sys.argv[1:] if arguments is None else arguments)
+        namespace = parser.parse_strictly(given)
         if not hasattr(namespace, "command"):
             parser.print_help()
             return 0

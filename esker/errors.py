@@ -25,3 +25,9 @@ def nearest(given: str, known: Iterable[str]) -> str:
     if not close:
         return ""
     return "; did you mean " + " or ".join(repr(by_lower[name]) for name in close) + "?"
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line: the first of its text, or the name of its kind."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

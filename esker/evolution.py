@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from esker.algorithms.loop import Outcome, Row, train
+from esker.algorithms.loop import Outcome, train
+from esker.algorithms.observer import Row
 from esker.config.build import build, default_of
 from esker.config.options import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.errors import RunError, UsageError
@@ -22,7 +23,7 @@ from esker.functions.task import Caller, Functions, generators_kept, seed_genera
 from esker.noise.address import Purpose, episode_seed
 from esker.runs.folder import RunFolder
 from esker.runs.memory import Nowhere
-from esker.strategies.openai_es import OpenAIES
+from esker.strategies.strategy import Strategy
 
 
 class Evolution:
@@ -87,7 +88,7 @@ class Evolution:
         for name in arguments.keys() & known.keys():
             if name not in EVOLUTION_RESUMABLE:
                 raise UsageError(f"{name} cannot be changed on resume, since the result would not be that run's")
-        stored = vars(folder.config({"function": EvolutionConfig}))
+        stored = vars(folder.config(lambda name: EvolutionConfig))
         options = {name: value for name, value in stored.items() if value != default_of(known[name])}
         self = cls(model, reward, **{**options, **arguments})
         self._folder = folder
@@ -102,7 +103,7 @@ class Evolution:
         return self._state.generation
 
     @property
-    def strategy(self) -> OpenAIES:
+    def strategy(self) -> Strategy:
         """The strategy that moves the centre."""
         return self._state.strategy
 

@@ -60,39 +60,10 @@ def test_survival_bonus_moves_fitness_and_leaves_returns(tmp_path):
     assert row["return_mean"] == row["episode_length_mean"] > 8
 
 
-def test_reward_scale_scales_the_raw_gradient_only(tmp_path):
-    options = {"preset": None, "noise": "counter", "workers": 0, "generations": 1, "population": 8, "shaping": "raw"}
-    rows = [
-        esker.train("CartPole-v1", reward_scale=scale, run_dir=str(tmp_path / str(scale)), **options).history[0]
-        for scale in (1.0, 4.0)
-    ]
-    assert rows[1]["gradient_norm"] == pytest.approx(4 * rows[0]["gradient_norm"], rel=1e-5)
-    assert rows[0]["return_mean"] == rows[1]["return_mean"]
-
-
-def test_reward_scale_is_refused_where_it_changes_nothing():
-    with pytest.raises(esker.UsageError, match="reward_scale is 2, and centered_rank shaping does not depend on it"):
-        esker.train("CartPole-v1", reward_scale=2.0)
-
-
-def test_sigma_adaptation_follows_the_share_of_members_above_the_center(tmp_path):
-    run = esker.train(
-        "CartPole-v1",
-        preset=None,
-        noise="counter",
-        workers=0,
-        generations=4,
-        population=20,
-        sigma=0.1,
-        sigma_adaptation=0.5,
-        run_dir=str(tmp_path / "a"),
-    )
-    rows = run.history
-    facts = list(run.folder.facts())
-    for fact, row, after in zip(facts, rows, rows[1:], strict=False):
-        center = fact.center_returns.mean()
-        share = (fact.returns > center).mean() + 0.5 * (fact.returns == center).mean()
-        assert after["sigma"] == pytest.approx(row["sigma"] * math.exp(0.5 * (share - 0.25)), rel=1e-12)
+@pytest.mark.parametrize(("name", "value"), [("reward_scale", 2.0), ("sigma_adaptation", 0.5), ("critics", 2)])
+def test_options_that_are_gone_are_refused_with_what_to_do_instead(name, value):
+    with pytest.raises(esker.UsageError, match=f"{name} is {value}, and this option is gone; "):
+        esker.train("CartPole-v1", **{name: value})
 
 
 def test_time_aware_adds_one_input_that_runs_from_0_to_1(tmp_path):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import esker
-from esker.api import configure
 from esker.cli import main
 from esker.runs import checkpoints
+from esker.runs.request import configure
 from esker.worlds.atari import Atari
 from esker.worlds.environments import Environment, reset_is_exact, resolve
 
@@ -90,7 +90,7 @@ def test_pong_takes_the_convnet_lstm_by_itself():
 
 def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
     for network, shape in (("conv-lstm", (1, 42, 42)), ("nature-cnn", (4, 84, 84))):
-        _, environment, _ = configure("ALE/Pong-v5", {"network": network}, preset=None)
+        environment = configure("ALE/Pong-v5", {"network": network}, preset=None).environment
         assert environment.make().observation_space.shape == shape
 
 

@@ -13,12 +13,12 @@ import yaml
 from small_runs import small_run
 
 import esker
-from esker.api import configure
 from esker.cli import main
-from esker.config.flags import Parser, add_options, given
+from esker.config.flags import Parser, add_options
 from esker.config.options import ESConfig
 from esker.runs.groups import INCIDENTAL
 from esker.runs.loading import open_trained
+from esker.runs.request import configure
 from esker.tools.card import command
 
 
@@ -68,7 +68,8 @@ def test_command_in_the_card_gives_the_same_configuration() -> None:
     parser.add_argument("--preset")
     add_options(parser, ESConfig)
     namespace = parser.parse_strictly(words[2:])
-    again, _, _ = configure(namespace.env, given(namespace, ESConfig), algo=namespace.algo, preset=namespace.preset)
+    given = {name: value for name, value in vars(namespace).items() if name not in ("env", "algo", "preset")}
+    again = configure(namespace.env, given, algo=namespace.algo, preset=namespace.preset).config
     deciding = [name for name in vars(config) if name not in INCIDENTAL - {"seed"}]
     assert {name: getattr(again, name) for name in deciding} == {name: getattr(config, name) for name in deciding}
 

@@ -105,8 +105,8 @@ def test_a_wrong_request_gets_status_2_and_one_line(ask: Ask, arguments: list[st
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 10**400, "inf", "1e999"])
 def test_a_whole_number_that_is_not_finite_is_refused(value: object) -> None:
-    from esker.api import configure
     from esker.errors import UsageError
+    from esker.runs.request import configure
 
     with pytest.raises(UsageError, match=r"^seed is .*; expected a whole number"):
         configure("CartPole-v1", {}, config={"seed": value})
@@ -119,8 +119,8 @@ def test_a_whole_number_that_is_not_finite_is_refused(value: object) -> None:
     value=st.none() | st.booleans() | st.floats() | st.integers(-3, 0) | st.text(max_size=6) | st.lists(st.text(max_size=3)),
 )
 def test_any_malformed_configuration_gets_status_2_and_one_line(ask: Ask, name: str, value: object) -> None:
-    from esker.api import configure
     from esker.errors import UsageError
+    from esker.runs.request import configure
 
     try:
         configure("CartPole-v1", {}, config={name: value})
@@ -339,7 +339,7 @@ def test_simulators_say_their_warnings_at_most_once(cli: Cli) -> None:
 
 def test_help_teaches_every_option_with_its_default(ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["train", "--help"])
+        main(["train", "--help-all"])
     text = capsys.readouterr().out
     assert stop.value.code == 0
     for name in ESConfig.__dataclass_fields__:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import esker
-from esker.api import configure
+from esker.algorithms.episodes_task import build_task
 from esker.cli import main
 from esker.engines.engine import InlineEngine
 from esker.engines.plan import Plan
-from esker.runs.assembly import build_task, describe
+from esker.runs.about import describe
+from esker.runs.request import configure
 from esker.tasks.task import Job
 
 pytest.importorskip("envpool")
@@ -19,12 +20,13 @@ pytest.importorskip("envpool")
 def episodes_of(env, vectorizer, center, episodes, slots=8, **options):
     """Returns, lengths and statistics of a fixed policy's episodes."""
     options = {"network": "linear", "vectorizer": vectorizer, "slots": slots, "center_episodes": episodes} | options
-    config, environment, _ = configure(env, options, preset=None)
+    asked = configure(env, options, preset=None)
+    config, environment = asked.config, asked.environment
     probe = environment.make()
     task = build_task(config, environment, describe(probe))
     plan = Plan(0, center=episodes)
     engine = InlineEngine(task, None)
-    engine.evaluate(Job(0, center.astype(np.float32)[: task.network.dimension], 0.1), plan)
+    engine.evaluate(Job.of_center(center.astype(np.float32)[: task.network.dimension]), plan)
     engine.close()
     results = plan.of_center()
     assert [r.error for r in results] == [None] * episodes

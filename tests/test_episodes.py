@@ -24,12 +24,17 @@ from esker.tasks.task import Job, Result
 from esker.worlds.environments import Environment
 
 
+def job_of(task: Episodes, generation: int, sigma: float, cap: int | None = None) -> Job:
+    center = np.zeros(task.network.dimension, np.float32)
+    return Job(Population(center, sigma, generation, task.antithetic, None, range(0)), None, cap)
+
+
 def evaluate(
     task: Episodes, members: int, cap: int | None = None, generation: int = 0, sigma: float = 0.1
 ) -> dict[int, Result]:
     engine = InlineEngine(task, None)
     plan = Plan(members, episodes=task.episodes_per_member, center=task.center_episodes)
-    engine.evaluate(Job(generation, np.zeros(task.network.dimension, np.float32), sigma, None, cap), plan)
+    engine.evaluate(job_of(task, generation, sigma, cap), plan)
     engine.close()
     return plan.results
 
@@ -223,7 +228,5 @@ def test_episodes_of_one_length_are_shared_out_evenly_at_once(monkeypatch: pytes
         monkeypatch.setattr(engine, "_send", note)
         for generation in range(2):
             granted.clear()
-            engine.evaluate(
-                Job(generation, np.zeros(task.network.dimension, np.float32), 0.1, None, None), Plan(101, center=1)
-            )
+            engine.evaluate(job_of(task, generation, 0.1), Plan(101, center=1))
     assert granted == [51, 51]

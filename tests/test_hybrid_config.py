@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 
 from esker import presets
-from esker.api import configure
-from esker.config.aesrl import translate
+from esker.algorithms import registry
+from esker.config.aesrl import translate as translate_keys
 from esker.config.build import build
-from esker.config.flags import given_any  # noqa: F401 - the command line must offer every algorithm's options
-from esker.config.options import ALGORITHMS
 from esker.errors import UsageError
+from esker.runs.request import configure
 
 AES = {"mean_update_param": 5.0}
+HYBRIDS = [name for name in registry.BUILT_IN if not registry.find(name).commits_facts]
+
+
+def translate(values, algo=None):
+    return translate_keys(values, lambda name: {f.name for f in fields(registry.options_of(name))}, algo)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,7 @@ AES = {"mean_update_param": 5.0}
         ("aes-rl", AES | {"negative_ratio": 0.5}, "negative_ratio is for --mean-update fixed-linear"),
         ("aes-rl", AES | {"rl_ratio": 1.5}, "rl_ratio is 1.5; expected a share from 0 to 1"),
         ("aes-rl", AES | {"rl_ratio": -0.1}, "rl_ratio is -0.1"),
-        ("aes-rl", AES | {"critics": 2}, "critics is 2, and only 1 is supported"),
+        ("aes-rl", AES | {"critics": 2}, "critics is 2, and this option is gone; one critic is what there is"),
         ("aes-rl", AES | {"deterministic": True, "workers": 3}, "--deterministic means one actor"),
         ("aes-rl", AES | {"mean_update": "linear"}, "mean_update is 'linear'; expected one of fixed-linear"),
         ("p-cem-rl", {"actors": 3, "workers": 2}, "which mean the same"),
@@ -51,7 +56,7 @@ def test_wrong_options_are_refused_in_one_line(algo, options, words):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("algo", [name for name in ALGORITHMS if name != "es"])
+@pytest.mark.parametrize("algo", HYBRIDS)
 def test_discrete_actions_are_refused_with_the_algorithm_that_fits(algo, cli):
     extra = ["--mean-update-param", "1"] if algo == "aes-rl" else []
     done = cli("train", "CartPole-v1", "--algo", algo, *extra)
@@ -104,9 +109,10 @@ FILE = {
 
 
 def test_a_file_of_aesrl_gives_the_run_it_describes():
-    config, environment, notices = configure(None, {}, config=FILE)
+    asked = configure(None, {}, config=FILE)
+    config, environment, notices = asked.config, asked.environment, asked.notices
     assert (config.algo, environment.name) == ("aes-rl", "HalfCheetah-v5")
-    assert (config.actors, config.critics, config.seed, config.training_steps) == (3, 1, 4, 1_000_000)
+    assert (config.workers, config.seed, config.training_steps) == (3, 4, 1_000_000)
     assert (config.var_init, config.var_floor, config.critic_chunk, config.replay_size) == (2e-3, 1e-6, 500, 200_000)
     assert (config.mean_update, config.mean_update_param, config.negative_ratio) == ("fixed-linear", 1500, 0.2)
     assert (config.var_update, config.fixed_var_n, config.rl_ratio, config.rl_k) == ("fixed", 20, 0.3, 40)
@@ -126,7 +132,7 @@ def test_a_file_of_aesrl_gives_the_run_it_describes():
     ],
 )
 def test_every_algorithm_of_aesrl_takes_every_key(name, algo):
-    config, _, _ = configure("HalfCheetah-v5", {}, config=FILE | {"algorithm": name})
+    config = configure("HalfCheetah-v5", {}, config=FILE | {"algorithm": name}).config
     assert (config.algo, config.seed) == (algo, 4)
 
 
@@ -137,7 +143,8 @@ def test_cem_keys_become_their_options_and_the_used_rate_wins():
 
 
 def test_a_request_goes_before_the_file():
-    config, environment, notices = configure("Hopper-v5", {"seed": 9, "mean_update_param": 600}, config=FILE)
+    asked = configure("Hopper-v5", {"seed": 9, "mean_update_param": 600}, config=FILE)
+    config, environment, notices = asked.config, asked.environment, asked.notices
     assert (environment.name, config.seed, config.mean_update_param) == ("Hopper-v5", 9, 600)
     assert any("gives way" in notice for notice in notices)
 
@@ -154,24 +161,25 @@ def test_other_configurations_stay_as_they_are():
 # presets
 
 
-HYBRID_PRESETS = [preset for preset in presets.load_all().values() if preset.algo != "es" and preset.algo in ALGORITHMS]
+HYBRID_PRESETS = [preset for preset in presets.load_all().values() if preset.algo in HYBRIDS]
 
 
 def test_every_environment_has_every_algorithm():
     names = {preset.name for preset in HYBRID_PRESETS}
     for env in ("halfcheetah", "hopper", "walker2d", "ant", "swimmer", "humanoid"):
-        for algo in (*(name for name in ALGORITHMS if name != "es"), "aes-rl_absolute"):
+        for algo in (*HYBRIDS, "aes-rl_absolute"):
             assert f"{env}/{algo}" in names
 
 
 @pytest.mark.parametrize("preset", HYBRID_PRESETS, ids=lambda preset: preset.name)
 def test_every_preset_is_a_valid_configuration(preset):
-    config = build(ALGORITHMS[preset.algo], preset.options)
+    config = build(registry.options_of(preset.algo), preset.options)
     assert config.training_steps == 1_000_000
 
 
 def test_a_preset_chooses_its_algorithm():
-    config, _, notices = configure("HalfCheetah-v5", {}, preset="halfcheetah/aes-rl_absolute")
+    asked = configure("HalfCheetah-v5", {}, preset="halfcheetah/aes-rl_absolute")
+    config, notices = asked.config, asked.notices
     assert (config.algo, config.mean_update, config.mean_update_param) == ("aes-rl", "baseline-absolute", -2000)
     assert "algorithm aes-rl, as the preset says" in notices
     with pytest.raises(UsageError, match="is for aes-rl, and the algorithm is td3"):

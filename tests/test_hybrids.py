@@ -142,12 +142,12 @@ def test_the_centre_has_its_own_episodes_where_the_mean_has_fewer(tmp_path):
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_no_critic_is_trained_for_nobody(deterministic, tmp_path):
-    rows = train("aes-rl", tmp_path / "run", generations=2, rl_ratio=0.0, deterministic=deterministic, actors=1).history
+    rows = train("aes-rl", tmp_path / "run", generations=2, rl_ratio=0.0, deterministic=deterministic, workers=1).history
     assert rows[-1]["critic_updates"] == rows[-1]["actor_updates"] == 0
 
 
 def test_the_critic_is_never_ahead_of_the_steps_and_random_play_is_never_told(tmp_path):
-    run = train("acem-rl", tmp_path / "run", generations=3, deterministic=False, workers=2, actors=2)
+    run = train("acem-rl", tmp_path / "run", generations=3, deterministic=False, workers=2)
     for row in run.history:
         assert row["critic_updates"] <= row["training_steps"]
         assert row["members"] >= 3

@@ -56,7 +56,6 @@ CHANGES = {
     "generations": 4,
     "network": "gru",
     "top_directions": 2,
-    "sigma_adaptation": 0.5,
     "time_aware": True,
 }
 
@@ -81,7 +80,7 @@ SHOWN_ELSEWHERE = {
     "working_dir": "cluster/test_cluster_requests: test_a_working_folder_is_sent_to_the_nodes",
     "rank": "test_lowrank: test_training_with_low_rank_noise_is_exact_and_differs_by_rank",
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
-    "reward_scale": "test_ars: test_reward_scale_scales_the_raw_gradient_only",
+    "strategy": "test_own_strategy: test_a_strategy_by_path_trains_resumes_and_evaluates",
     "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
     "vectorizer": "test_native_runs: test_native_is_the_default_where_it_covers_the_environment_and_is_stored",
     "channels": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",

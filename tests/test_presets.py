@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from esker import presets
-from esker.api import configure
 from esker.cli import main
+from esker.runs.request import configure
 from esker.worlds.environments import resolve
 
 NAMES = sorted(name for name, preset in presets.load_all().items() if preset.algo == "es")
@@ -30,7 +30,8 @@ WANTED = {
 @pytest.mark.parametrize("name", NAMES)
 def test_the_preset_resolves_to_a_checked_configuration_of_its_environment(name):
     preset = presets.find(name, "es")
-    config, environment, notices = configure(preset.env, {}, preset=name)
+    asked = configure(preset.env, {}, preset=name)
+    config, environment, notices = asked.config, asked.environment, asked.notices
     assert environment.name == preset.env == resolve(preset.env)[0].name
     for option, value in preset.options.items():
         found = getattr(config, option)
@@ -45,8 +46,8 @@ def test_every_environment_of_the_list_has_a_preset_that_it_gets_by_itself():
 def test_the_rllib_preset_is_rllibs_cluster_configuration_translated():
     given = {"num_workers": 4, "episodes_per_batch": 10_000, "train_batch_size": 100_000, "l2_coeff": 0.005}
     given |= {"noise_stdev": 0.02, "stepsize": 0.01, "noise_size": 250_000_000, "action_noise_std": 0.01}
-    translated, _, _ = configure("Humanoid-v5", {"hidden": (256, 256)}, preset=None, config=given)
-    ours, _, _ = configure("Humanoid-v5", {}, preset="humanoid/cluster")
+    translated = configure("Humanoid-v5", {"hidden": (256, 256)}, preset=None, config=given).config
+    ours = configure("Humanoid-v5", {}, preset="humanoid/cluster").config
     for name in ("population", "min_steps", "weight_decay", "sigma", "lr", "table_size", "action_noise", "hidden"):
         assert getattr(ours, name) == pytest.approx(getattr(translated, name)), name
 

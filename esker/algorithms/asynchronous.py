@@ -2,53 +2,45 @@
 
 An idle actor gets, by the share controller, an RL individual (copied, trained on the newest critic, rolled out) or an ES
 individual (rolled out at once). Where the strategy compares with the mean, the mean as it was when the individual ended is
-evaluated next. The critic trains in a process of its own, never ahead of the environment steps.
+evaluated next. The critic trains in its own process, never ahead of the environment steps.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from esker.algorithms.algorithm import Algorithm, Workers
 from esker.algorithms.critic_trainer import CriticTrainer
 from esker.algorithms.hybrid import (
     Hybrid,
-    HybridProgress,
     Parts,
     center_trial,
-    count_center,
     journal_row,
     learning_key,
+    mean_of,
     random_trial,
     reset_seed,
     sigma_of,
     store,
 )
+from esker.algorithms.hybrid_setup import hybrid
+from esker.algorithms.observer import Row
 from esker.algorithms.share import ShareController
-from esker.config.hybrids import ACEMRLConfig, AESRLConfig, AsynchronousConfig, OnePlusOneConfig
+from esker.config.hybrids import ACTORS, AsynchronousConfig
 from esker.engines.pool import ask_all
 from esker.learners.td3 import initial_actor
 from esker.noise.address import Purpose, generator
-from esker.noise.directions import Row
-from esker.strategies import AES, AsyncCEM, OnePlusOne
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.requests import Answer, Arrays, Episodes, Training, Trial, Tried
 
-RECENT = 10  # an RL individual gets as many updates as so many of the last episodes had steps
-
-
-@dataclass(frozen=True)
-class Pending:
-    """What a ticket was for: warm-up, an individual, the fitness of a mean for an individual, or the centre of the row."""
-
-    kind: str
-    rl: bool = False
-    mean: torch.Tensor | None = None  # the very tensor, which is another one as soon as the mean has moved
-    tried: Tried | None = None
+RECENT = 10  # an RL individual gets as many updates as this many of the last episodes had steps
+Course = Generator[Trial, Tried, None]  # what becomes of an individual: it asks for trials and is sent what came of them
 
 
 @dataclass(frozen=True)
@@ -64,81 +56,112 @@ class Told:
 class Asynchronous(Hybrid):
     """The state of an `acem-rl`, `one-plus-one` or `aes-rl` run."""
 
-    def __init__(self, config: AsynchronousConfig, task: HybridTask) -> None:
-        self.config: AsynchronousConfig = config
-        self.task = task
-        self.progress = HybridProgress()
-        self.strategy = build_strategy(config, initial_actor(task.spec, generator(config.seed, Purpose.INITIAL)))
-        self.compares = not isinstance(self.strategy, AsyncCEM)
+    def __init__(self, config: AsynchronousConfig, task: HybridTask, strategy: Any) -> None:
+        super().__init__(config, task)
+        self.strategy = strategy
+        self.mean_episodes: int | None = getattr(config, "mean_episodes", None)  # None: nothing is compared with the mean
         # An evaluation of the mean is also that of the centre, where it has as many episodes.
-        self.mean_serves = self.compares and config.mean_episodes >= config.center_episodes  # type: ignore[attr-defined]
+        self.mean_serves = (self.mean_episodes or 0) >= config.center_episodes
         self.critic = CriticTrainer(task, config.critic_chunk, bounded=True)
         self.share = ShareController(config.rl_ratio, config.rl_k, config.seed)
         self.lengths: deque[int] = deque(maxlen=RECENT)
-        self._pending: dict[int, Pending] = {}
-        self._urgent: deque[tuple[Trial, Pending]] = deque()
         self.evaluations = 0
-        self.settle()
+        self._waiting: deque[tuple[Course, Trial]] = deque()  # trials that come before any new individual
+        self._under_way: dict[int, Course] = {}
+        self.seal()
 
-    @property
-    def mean(self) -> Row:
-        """The current mean."""
-        return self.strategy.mean.numpy()
-
-    def advance(self, parts: Parts) -> dict[str, Any]:
-        """Go on until so many individuals moved the distribution, and the mean they began with is evaluated."""
+    def evolve(self, parts: Parts) -> Row:
+        """Individuals come and go until enough of them moved the distribution, and the mean they began with is evaluated."""
+        config = self.config
         self._told: list[Told] = []
         self._start = self.strategy.mean
         self._center: Tried | None = None
         if not self.mean_serves:
-            self._evaluate_start()
-        while len(self._told) < self.config.results_per_generation and not self.spent:
-            self._go_on(parts)
-        while self.spent and (self._pending or self._urgent):  # actors finish what they are at, and it is told
-            self._go_on(parts, only_urgent=True)
+            self._enqueue(self._center_evaluation())
+        while len(self._told) < config.results_per_generation and not self.spent:
+            self._work(parts)
+        while self.spent and (self._under_way or self._waiting):  # actors finish what they are at, and it is told
+            self._work(parts, begin_new=False)
         if self._center is None and self.mean_serves:
-            self._evaluate_start()
+            self._enqueue(self._center_evaluation())
         while self._center is None:
-            self._go_on(parts, only_urgent=self.config.deterministic or self.spent)
+            self._work(parts, begin_new=not (config.deterministic or self.spent))
         return self._row(self._center)
 
-    def _go_on(self, parts: Parts, only_urgent: bool = False) -> None:
-        """Give the idle work, then wait for whoever answers first."""
-        while parts.pool.idle("actor") and (self._urgent or not only_urgent):
-            trial, pending = self._urgent.popleft() if self._urgent else self._next()
-            self._pending[parts.pool.submit(trial)] = pending
+    def _individual(self, parts: Parts) -> Course:
+        """One individual: trained or not, rolled out, stored, compared with the mean, told."""
+        number = self.share.issued
+        rl = self.share.next_is_rl(self.progress.training_steps >= self.config.rl_start)
+        tried = yield self._trial(number, self._training(number) if rl else None)
+        self._store(parts, tried)
+        if self.mean_episodes is None:
+            self._tell(tried, rl)
+            return
+        mean = self.strategy.mean  # the very tensor, which is another one as soon as the mean has moved
+        evaluated = yield self._mean_trial(self.mean_episodes)
+        if self.mean_serves and mean is self._start and self._center is None:
+            self._center = evaluated  # counted with the row
+        else:
+            self.progress.count(evaluated)
+        self._tell(tried, rl, evaluated.fitness)
+
+    def _warm_up(self, parts: Parts) -> Course:
+        """One episode of random play."""
+        self.progress.warm_episodes += 1
+        tried = yield random_trial(self.task, self.progress.warm_episodes - 1)
+        self._store(parts, tried)
+
+    def _center_evaluation(self) -> Course:
+        """The mean that this row began with."""
+        start = self._start
+        tried = yield center_trial(self.task, start.numpy(), self.generation, self.config.center_episodes)
+        if start is self._start and self._center is None:
+            self._center = tried  # counted with the row
+        else:
+            self.progress.count(tried)
+
+    def _work(self, parts: Parts, begin_new: bool = True) -> None:
+        """Give every idle actor something to do, then hear whoever answers first."""
+        while parts.pool.idle("actor") and (self._waiting or begin_new):
+            if not self._waiting:
+                warm = self.progress.training_steps >= self.warm_until
+                self._enqueue(self._individual(parts) if warm else self._warm_up(parts))
+            course, trial = self._waiting.popleft()
+            self._under_way[parts.pool.submit(trial)] = course
         self._train_critic(parts)
         for ticket, answer in parts.pool.wait():
             if not self.critic.hear(ticket, answer):
-                self._hear(parts, self._pending.pop(ticket), answer)
+                self._enqueue(self._under_way.pop(ticket), answer)
+                self._catch_critic_up(parts)
             self.progress.critic_updates = self.critic.updates
 
-    def _train_critic(self, parts: Parts) -> None:
-        """In the background; or, deterministic, by asking for nothing else meanwhile."""
-        steps = self.progress.training_steps
-        if self.config.deterministic or steps < self.warm_until or not self.config.rl_ratio:
+    def _enqueue(self, course: Course, answer: Answer | None = None) -> None:
+        """Let a course go on to its next trial, which waits for an actor; it may end instead."""
+        try:
+            self._waiting.append((course, course.send(answer)))  # type: ignore[arg-type]
+        except StopIteration:
             return
-        self.critic.begin(parts.pool, self.mean, steps)
+
+    @property
+    def _trains(self) -> bool:
+        return bool(self.config.rl_ratio) and self.progress.training_steps >= self.warm_until
+
+    def _train_critic(self, parts: Parts) -> None:
+        """In the background."""
+        if self._trains and not self.config.deterministic:
+            self.critic.begin(parts.pool, self.strategy.mean.numpy(), self.progress.training_steps)
 
     def _catch_critic_up(self, parts: Parts) -> None:
-        """Deterministic: the critic does now what it may do by now."""
-        while self.critic.due(self.progress.training_steps):
-            (answer,) = ask_all(parts.pool, [self.critic.work(self.mean, self.progress.training_steps)])
+        """Deterministic: the critic does now what it may do by now, and nothing else happens meanwhile."""
+        steps = self.progress.training_steps
+        while self._trains and self.config.deterministic and self.critic.due(steps):
+            (answer,) = ask_all(parts.pool, [self.critic.work(self.strategy.mean.numpy(), steps)])
             self.critic.done(answer)
-        self.progress.critic_updates = self.critic.updates
 
-    def _next(self) -> tuple[Trial, Pending]:
-        """Random play at first, then an individual."""
-        progress = self.progress
-        if progress.training_steps < self.warm_until:
-            progress.warm_episodes += 1
-            return random_trial(self.task, progress.warm_episodes - 1), Pending("warm-up")
-        number = self.share.issued
-        rl = self.share.next_is_rl(progress.training_steps >= self.config.rl_start)
-        training = self._training(number) if rl else None
+    def _trial(self, number: int, training: Training | None) -> Trial:
         seed = reset_seed(self.task, Purpose.EPISODE, number)
         name = f"{self.task.environment.name}, individual {number}, seed {seed}"
-        return Trial(name, Episodes((seed,), self.strategy.ask().numpy()), training), Pending("individual", rl)
+        return Trial(name, Episodes((seed,), self.strategy.ask().numpy()), training)
 
     def _training(self, number: int) -> Training:
         updates = sum(self.lengths)
@@ -146,72 +169,37 @@ class Asynchronous(Hybrid):
         key = learning_key(self.task, Purpose.LEARNING, number)
         return Training(self.critic.state["critic"], updates, key, self.progress.training_steps)
 
-    def _hear(self, parts: Parts, pending: Pending, answer: Answer) -> None:
-        """What an answer leads to."""
-        assert isinstance(answer, Tried)
-        if pending.kind in ("warm-up", "individual"):
-            store(parts, self.progress, answer)
-            self.lengths.extend(answer.lengths)
-            if pending.kind == "individual":
-                self._ended(answer, pending.rl)
-            trains = self.config.rl_ratio and self.progress.training_steps >= self.warm_until
-            if self.config.deterministic and trains:
-                self._catch_critic_up(parts)
-            return
-        serves = pending.kind == "center" or self.mean_serves
-        if serves and pending.mean is self._start and self._center is None:
-            self._center = answer  # counted with the row
-        else:
-            self.progress.env_steps += sum(answer.lengths)
-            self.progress.episodes += len(answer.lengths)
-        if pending.tried is not None:
-            self._tell(pending.tried, pending.rl, answer.fitness)
-
-    def _ended(self, tried: Tried, rl: bool) -> None:
-        """An individual ended: tell it, or first see how good the mean is at this moment."""
-        if not self.compares:
-            self._tell(tried, rl, None)
-            return
-        seeds = tuple(
-            reset_seed(self.task, Purpose.EVALUATION, self.evaluations, episode)
-            for episode in range(self.config.mean_episodes)  # type: ignore[attr-defined]
-        )
+    def _mean_trial(self, episodes: int) -> Trial:
+        where = [(self.evaluations, episode) for episode in range(episodes)]
+        seeds = tuple(reset_seed(self.task, Purpose.EVALUATION, *place) for place in where)
         name = f"{self.task.environment.name}, evaluation {self.evaluations} of the mean"
         self.evaluations += 1
-        pending = Pending("mean", rl, self.strategy.mean, tried)
-        self._urgent.append((Trial(name, Episodes(seeds, self.mean, record=False)), pending))
+        return Trial(name, Episodes(seeds, self.strategy.mean.numpy(), record=False))
 
-    def _tell(self, tried: Tried, rl: bool, mean_fitness: float | None) -> None:
-        assert tried.parameters is not None
-        if isinstance(self.strategy, AsyncCEM):
-            step = float(self.strategy.tell(tried.parameters, tried.fitness))
-        else:
-            assert mean_fitness is not None
-            step = float(self.strategy.tell(tried.parameters, tried.fitness, mean_fitness))
+    def _store(self, parts: Parts, tried: Tried) -> None:
+        store(parts, self.progress, tried)
+        self.lengths.extend(tried.lengths)
+
+    def _tell(self, tried: Tried, rl: bool, *mean_fitness: float) -> None:
+        step = float(self.strategy.tell(tried.parameters, tried.fitness, *mean_fitness))
         self._told.append(Told(tried.fitness, sum(tried.lengths), rl, step))
 
-    def _evaluate_start(self) -> None:
-        trial = center_trial(self.task, self._start.numpy(), self.generation, self.config.center_episodes)
-        self._urgent.append((trial, Pending("center", mean=self._start)))
-
-    def _row(self, center: Tried) -> dict[str, Any]:
-        improved = count_center(self.config, self.progress, center)
+    def _row(self, center: Tried) -> Row:
         told = self._told
-        row = journal_row(
+        self.progress.count(center)
+        return journal_row(
+            self.config,
             self.progress,
             [one.fitness for one in told],
             [one.length for one in told],
             center,
-            improved=improved,
-            rl_return_mean=_mean([one.fitness for one in told if one.rl]),
-            es_return_mean=_mean([one.fitness for one in told if not one.rl]),
-            step_mean=_mean([one.step for one in told]),
+            rl_return_mean=mean_of([one.fitness for one in told if one.rl]),
+            es_return_mean=mean_of([one.fitness for one in told if not one.rl]),
+            step_mean=mean_of([one.step for one in told]),
             rl_share=self.share.share if self.share.counted else None,
             sigma=sigma_of(self.strategy.var.numpy()),
             critic_loss=self.critic.loss,
         )
-        self.progress.generation += 1
-        return row
 
     def arrays(self) -> Arrays:
         """Mean, variance, a ring of results where there is one, and the critics' state."""
@@ -240,41 +228,18 @@ class Asynchronous(Hybrid):
         self.evaluations = values["evaluations"]
 
 
-def build_strategy(config: AsynchronousConfig, mean: Row) -> AsyncCEM | OnePlusOne | AES:
-    """The strategy that a configuration names."""
-    if isinstance(config, ACEMRLConfig):
-        return AsyncCEM(
-            mean,
-            population=config.population,
-            var=config.var_init,
-            damp_init=config.damp_init,
-            damp_limit=config.damp_limit,
-            damp_tau=config.damp_tau,
-            divide_variance=config.divide_variance,
-            seed=config.seed,
-        )
-    if isinstance(config, OnePlusOneConfig):
-        return OnePlusOne(
-            mean,
-            var=config.var_init,
-            success_rate=config.success_rate,
-            tau=config.success_tau,
-            var_floor=config.var_floor,
-            seed=config.seed,
-        )
-    assert isinstance(config, AESRLConfig)
-    return AES(
-        mean,
-        var=config.var_init,
-        mean_update=config.mean_update,
-        var_update=config.var_update,
-        param=config.mean_update_param,
-        fixed_n=config.fixed_var_n,
-        negative_ratio=config.negative_ratio,
-        var_floor=config.var_floor,
-        seed=config.seed,
-    )
+def asynchronous(name: str, config: type[AsynchronousConfig], strategy: Callable[[Any, np.ndarray], Any]) -> Algorithm:
+    """An asynchronous algorithm: `strategy` makes what it moves from a configuration and the first mean."""
+
+    def state(config: AsynchronousConfig, task: HybridTask) -> Asynchronous:
+        first = initial_actor(task.spec, generator(config.seed, Purpose.INITIAL))
+        return Asynchronous(config, task, strategy(config, first))
+
+    return hybrid(name, config, state, workers)
 
 
-def _mean(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None
+def workers(config: AsynchronousConfig) -> Workers:
+    """Actors, and a critic in its own process; deterministic: one actor, which also trains the critic."""
+    if config.deterministic:
+        return Workers(1 if config.workers is None else config.workers, actors_train=True)
+    return Workers(ACTORS if config.workers is None else config.workers, critic=True, actors_train=True)

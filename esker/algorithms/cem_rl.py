@@ -14,25 +14,27 @@ from typing import Any
 import numpy as np
 import torch
 
+from esker.algorithms.algorithm import Workers
 from esker.algorithms.critic_trainer import CriticTrainer
 from esker.algorithms.hybrid import (
     Hybrid,
-    HybridProgress,
     Parts,
-    count_center,
     evaluate_center,
     journal_row,
     learning_key,
+    mean_of,
     reset_seed,
     sigma_of,
     store,
     warm_up,
 )
-from esker.config.hybrids import CEMRLConfig, PCEMRLConfig
+from esker.algorithms.hybrid_setup import hybrid
+from esker.algorithms.observer import Row
+from esker.config.hybrids import ACTORS, CEMRLConfig, PCEMRLConfig
 from esker.learners.td3 import initial_actor
 from esker.noise.address import Purpose, generator
-from esker.noise.directions import Row
 from esker.strategies.cem import CEM
+from esker.system.cores import available_cores
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import Answer, Arrays, CriticWork, Episodes, Training, Trial, Tried
 
@@ -41,9 +43,7 @@ class CEMRL(Hybrid):
     """The state of a `cem-rl` or `p-cem-rl` run."""
 
     def __init__(self, config: CEMRLConfig, task: HybridTask) -> None:
-        self.config: CEMRLConfig = config
-        self.task = task
-        self.progress = HybridProgress()
+        super().__init__(config, task)
         self.strategy = CEM(
             initial_actor(task.spec, generator(config.seed, Purpose.INITIAL)),
             population=config.population,
@@ -57,11 +57,13 @@ class CEMRL(Hybrid):
         )
         self.rl = 0  # members of the generation under way that are trained
         self._bench: Workbench | None = None
-        self.parallel = isinstance(config, PCEMRLConfig) and config.parallel_critic
+        self.parallel = getattr(config, "parallel_critic", False)
         self.critic = CriticTrainer(task, getattr(config, "critic_chunk", 1), bounded=False)
-        self.settle()
+        self.seal()
 
-    def advance(self, parts: Parts) -> dict[str, Any]:
+    in_parallel = False  # whether members train where they are rolled out
+
+    def evolve(self, parts: Parts) -> Row:
         """One generation: sample, train some, roll out all, refit."""
         config, progress = self.config, self.progress
         if self.parallel:
@@ -71,20 +73,18 @@ class CEMRL(Hybrid):
         self.rl = config.rl_population if progress.training_steps >= config.rl_start else 0
         center = self.strategy.mean.numpy().copy()
         evaluated = evaluate_center(parts, self.task, center, self.generation, config.center_episodes)
-        improved = count_center(config, progress, evaluated)
+        progress.count(evaluated)
         tried = [] if spent else self._move(parts)
-        row = journal_row(
+        return journal_row(
+            config,
             progress,
             [one.fitness for one in tried],
             [length for one in tried for length in one.lengths],
             evaluated,
-            improved=improved,
-            rl_return_mean=_mean([one.fitness for one in tried[: self.rl]]),
-            es_return_mean=_mean([one.fitness for one in tried[self.rl :]]),
+            rl_return_mean=mean_of([one.fitness for one in tried[: self.rl]]),
+            es_return_mean=mean_of([one.fitness for one in tried[self.rl :]]),
             sigma=sigma_of(self.strategy.var.numpy()),
         )
-        progress.generation += 1
-        return row
 
     def _move(self, parts: Parts) -> list[Tried]:
         """Sample, train and roll out; store what happened and refit the distribution to it."""
@@ -102,7 +102,7 @@ class CEMRL(Hybrid):
         trainings: list[Training] = []
         if self.config.batched_rl and rl:
             members = self._train_at_once(parts, members, steps)
-        elif self.config.algo == "p-cem-rl":
+        elif self.in_parallel:
             trainings = self._parallel_trainings(parts, members[:rl], steps)
         else:
             members = self._train_in_turn(parts, members, steps)
@@ -132,7 +132,7 @@ class CEMRL(Hybrid):
         together = self._workbench(parts).improve_together(members[: self.rl], self._training(critic, 0, steps))
         return np.concatenate([together, members[self.rl :]])
 
-    def _critic_first(self, parts: Parts, members: np.ndarray, steps: int) -> Row:
+    def _critic_first(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
         """The critic after its training, in sequence over the members; or as its own process has it now."""
         if self.parallel:
             self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
@@ -142,7 +142,7 @@ class CEMRL(Hybrid):
                 self._train_critic(bench, row, number, steps)
         return self.critic.state["critic"]
 
-    def _train_critic(self, bench: Workbench, actor: Row, number: int, steps: int) -> Row:
+    def _train_critic(self, bench: Workbench, actor: np.ndarray, number: int, steps: int) -> np.ndarray:
         """(Steps of the last generation)/(RL members) updates with this member as bootstrap actor."""
         updates = steps // max(self.rl, 1)
         key = learning_key(self.task, Purpose.CRITIC, self.generation, number)
@@ -158,11 +158,11 @@ class CEMRL(Hybrid):
             self.progress.critic_updates = self.critic.updates
             self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
 
-    def _training(self, critic: Row, number: int, steps: int) -> Training:
+    def _training(self, critic: np.ndarray, number: int, steps: int) -> Training:
         key = learning_key(self.task, Purpose.LEARNING, self.generation, number)
         return Training(critic, steps, key, self.progress.training_steps)
 
-    def _trial(self, number: int, row: Row) -> Trial:
+    def _trial(self, number: int, row: np.ndarray) -> Trial:
         seed = reset_seed(self.task, Purpose.EPISODE, self.generation, number)
         name = f"{self.task.environment.name}, generation {self.generation}, member {number}, seed {seed}"
         return Trial(name, Episodes((seed,), row))
@@ -192,5 +192,24 @@ class CEMRL(Hybrid):
         self.critic.load(arrays)
 
 
-def _mean(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None
+class PCEMRL(CEMRL):
+    """The state of a `p-cem-rl` run: the critic first, then the members train where they are rolled out."""
+
+    in_parallel = True
+
+
+def workers(config: CEMRLConfig) -> Workers:
+    """As many as members at most; this process trains."""
+    most = config.population if config.address is not None else available_cores()
+    return Workers(most if config.workers is None else config.workers, learns_in_loop=True)
+
+
+def parallel_workers(config: PCEMRLConfig) -> Workers:
+    """Actors that train and roll out; the critic here, or all the time in its own process."""
+    actors = ACTORS if config.workers is None else config.workers
+    apart = config.parallel_critic
+    return Workers(actors, critic=apart, actors_train=True, learns_in_loop=not apart)
+
+
+CEM_RL = hybrid("cem-rl", CEMRLConfig, CEMRL, workers)
+P_CEM_RL = hybrid("p-cem-rl", PCEMRLConfig, PCEMRL, parallel_workers)

@@ -1,105 +1,141 @@
-"""A centre that facts move: what evolution by episodes and evolution by a reward have in common."""
+"""A strategy whose centre moves by facts: what evolution by episodes and evolution by a reward have in common.
+
+The state moves by facts alone, so training and replaying are the same code: a resumed run cannot differ from one that
+never stopped.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 
-from esker.config.options import ESConfig, EvolutionConfig
-from esker.noise.directions import Noise, Row
-from esker.runs.checkpoints import Snapshot
-from esker.runs.facts import Facts
-from esker.strategies.openai_es import OpenAIES
-from esker.strategies.strategy import Update
+from esker.algorithms.facts import Facts
+from esker.algorithms.loop import Lap, Record
+from esker.algorithms.observer import Returns, Row
+from esker.algorithms.progress import Progress
+from esker.algorithms.snapshot import Snapshot
+from esker.tasks.task import Job
 
-OPTIMIZER = "optimizer."  # before the names of the optimizer's arrays in a snapshot
+if TYPE_CHECKING:
+    from esker.strategies.strategy import Strategy, Update
 
 
-@dataclass
-class Progress:
-    """The counters of a run; part of its state."""
+class Evaluates(Protocol):
+    """An engine, as a state's jobs and plans need it."""
 
-    env_steps: int = 0
-    episodes: int = 0
-    discarded_steps: int = 0
-    wall_time: float = 0.0
-    best_return: float | None = None
-    best_generation: int | None = None
-    goal_streak: int = 0
-    episode_cap: int | None = None
+    def evaluate(self, job: Job, plan: Any) -> None: ...
 
 
 class Center:
-    """A strategy and the counters of its run, advanced by facts."""
+    """A strategy and the counters of its run, moved by facts."""
 
-    def __init__(self, config: ESConfig | EvolutionConfig, center: Row, noise: Noise) -> None:
+    def __init__(self, config: Any, strategy: Strategy) -> None:
         self.config = config
-        self.strategy = OpenAIES(
-            center,
-            population=config.population,
-            sigma=config.sigma,
-            lr=config.lr,
-            optimizer=config.optimizer,
-            momentum=config.momentum,
-            shaping=config.shaping,
-            weight_decay=config.weight_decay,
-            top_directions=config.top_directions,
-            antithetic=config.antithetic,
-            lr_decay=config.lr_decay,
-            sigma_decay=config.sigma_decay,
-            noise=noise,
-        )
+        self.strategy = strategy
         self.progress = Progress()
+        self.notices: list[str] = []
 
     @property
     def generation(self) -> int:
         """The generation that is to be evaluated next."""
         return self.strategy.generation
 
-    def improves(self, facts: Facts) -> bool:
-        """Whether this generation's centre, by the mean of its evaluations, is the best so far."""
-        center, best = float(facts.center_returns.mean()), self.progress.best_return
-        return not math.isnan(center) and (best is None or center > best)
+    def job(self) -> Job:
+        """What workers must know of this generation."""
+        raise NotImplementedError
 
-    def advance(self, facts: Facts) -> dict[str, Any]:
-        """Move everything by one generation; answers its row of the journal."""
-        progress, config = self.progress, self.config
-        center_return = float(facts.center_returns.mean())
-        if self.improves(facts):
-            progress.best_return, progress.best_generation = center_return, int(facts.generation[0])
+    def plan(self) -> Any:
+        """The evaluations that make this generation."""
+        raise NotImplementedError
+
+    def facts(self, plan: Any, seconds: float) -> Facts:
+        """What leaves a complete generation."""
+        raise NotImplementedError
+
+    def advance(self, engine: Evaluates, record: Record, lap: Lap) -> tuple[Row, Returns]:
+        """One generation: ask, evaluate, commit, tell."""
+        job, plan = self.job(), self.plan()
+        engine.evaluate(job, plan)
+        facts = self.facts(plan, lap())
+        record.commit(facts)  # from here on the generation is a fact
+        return self.replay(facts, record), facts.returns
+
+    def replay(self, facts: Facts, record: Record | None = None) -> Row:
+        """Let a committed generation move the state; returns its row. The best centre so far is kept in `record`."""
+        if record is not None and self.improves(facts):
+            record.checkpoint(self.snapshot(), best=True)
+        return self.move(facts)
+
+    def improves(self, facts: Facts) -> bool:
+        """Whether this generation's centre is to be kept as the best so far."""
+        return self.progress.improves(float(facts.center_returns.mean()))
+
+    def move(self, facts: Facts) -> Row:
+        """Tell the strategy, and count."""
+        progress = self.progress
+        progress.count_center(self.config, int(facts.generation[0]), float(facts.center_returns.mean()))
         update = self.strategy.tell(facts.fitness)
         progress.env_steps += int(facts.lengths.sum() + facts.center_lengths.sum())
         progress.episodes += facts.lengths.size + facts.center_lengths.size
         progress.discarded_steps += int(facts.discarded_steps[0])
         progress.wall_time += float(facts.seconds[0])
-        reached = config.goal is not None and center_return >= config.goal
-        progress.goal_streak = progress.goal_streak + 1 if reached else 0
-        if config.sigma_adaptation is not None:
-            self.strategy.sigma = next_sigma(config, self.strategy.sigma, facts)
         return journal_row(progress, facts, update)
 
     def snapshot(self) -> Snapshot:
         """Everything that is state, ready to run the next generation."""
-        state = self.strategy.state_dict()
-        moments = {name: value for name, value in state["optimizer"].items() if isinstance(value, torch.Tensor)}
-        arrays = {"center": state["center"].numpy(), **{OPTIMIZER + name: value.numpy() for name, value in moments.items()}}
-        return Snapshot(self.generation, arrays, {"lr": state["lr"], "sigma": state["sigma"], **vars(self.progress)})
+        arrays, values = flatten(self.strategy.state_dict())
+        del values["generation"]  # which a snapshot has already
+        return Snapshot(self.generation, arrays, {**values, **vars(self.progress)})
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        arrays = {name: torch.from_numpy(np.array(array)) for name, array in snapshot.arrays.items()}
-        moments = {name.removeprefix(OPTIMIZER): array for name, array in arrays.items() if name.startswith(OPTIMIZER)}
-        values = snapshot.values
-        state = {"center": arrays["center"], "optimizer": moments, "generation": snapshot.generation}
-        self.strategy.load_state_dict({**state, "lr": values["lr"], "sigma": values["sigma"]})
-        self.progress = Progress(**{name: values[name] for name in vars(Progress())})
+        values = {**snapshot.values, "generation": snapshot.generation}
+        self.strategy.load_state_dict(unflatten(self.strategy.state_dict(), snapshot.arrays, values))
+        self.progress = Progress(**{name: values[name] for name in vars(Progress()) if name in values})
+
+    def close(self) -> None:
+        """Nothing is shared with workers."""
 
 
-def journal_row(progress: Progress, facts: Facts, update: Update) -> dict[str, Any]:
+def flatten(state: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A strategy's state as arrays and plain values; the names of nested ones are joined by dots."""
+    arrays: dict[str, np.ndarray] = {}
+    values: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, dict):
+            inner, plain = flatten(value, f"{prefix}{name}.")
+            arrays |= inner
+            values |= plain
+        elif hasattr(value, "numpy"):
+            arrays[prefix + name] = value.cpu().numpy()
+        else:
+            values[prefix + name] = value
+    return arrays, values
+
+
+def unflatten(state: dict[str, Any], arrays: dict[str, np.ndarray], values: dict[str, Any]) -> dict[str, Any]:
+    """The state that `flatten` took apart; what else there is under names that `state` does not have is left alone."""
+    import torch
+
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    result: dict[str, Any] = {name: {} for name, value in state.items() if isinstance(value, dict)}
+    for path, value in {**values, **tensors}.items():
+        *outer, name = path.split(".")
+        if (outer or [name])[0] in state:
+            _nested(result, outer)[name] = value
+    return result
+
+
+def _nested(state: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    for name in names:
+        state = state.setdefault(name, {})
+    return state
+
+
+def journal_row(progress: Progress, facts: Facts, update: Update) -> Row:
     """A generation as the journal has it."""
     returns = facts.returns[np.isfinite(facts.returns)]
     center_return = float(facts.center_returns.mean())
@@ -130,14 +166,3 @@ def journal_row(progress: Progress, facts: Facts, update: Update) -> dict[str, A
         "goal_streak": progress.goal_streak,
         "discarded_steps": progress.discarded_steps,
     }
-
-
-def next_sigma(config: ESConfig | EvolutionConfig, sigma: float, facts: Facts) -> float:
-    """σ·exp(rate·(share - ¼)), share of members that beat the centre (ties count half), within a factor 10 of the start.
-
-    On a slope or a plateau half of them do and sigma grows; near an optimum few do and it shrinks.
-    """
-    returns, center = facts.returns[np.isfinite(facts.returns)], float(facts.center_returns.mean())
-    share = float((returns > center).mean() + 0.5 * (returns == center).mean())
-    moved = sigma * math.exp((config.sigma_adaptation or 0.0) * (share - 0.25))
-    return min(max(moved, config.sigma / 10), config.sigma * 10)

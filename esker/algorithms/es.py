@@ -1,37 +1,55 @@
-"""Synchronous evolution strategies: evaluate a generation, commit it as a fact, move the centre by it.
+"""Synchronous evolution strategies: ask for a generation, evaluate it in episodes, commit it as a fact, tell.
 
-The state moves by facts alone, so training and replaying are the same code: a resumed run cannot differ from one that
-never stopped.
+Any strategy with `ask` and `tell` fits: OpenAI-ES by default, others by name or by path.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from esker.algorithms.algorithm import About, Algorithm, Engine, Site, Workers
 from esker.algorithms.center import Center
+from esker.algorithms.episodes_task import build_task, environment_options
+from esker.algorithms.facts import Facts
+from esker.algorithms.observer import Row
+from esker.algorithms.snapshot import Snapshot
 from esker.config.options import ESConfig
+from esker.engines.demand import demand_of
+from esker.engines.open import local_engine, ray_engine
 from esker.engines.plan import Plan
-from esker.errors import RunError
+from esker.errors import RunError, UsageError
+from esker.noise.address import Purpose, generator
 from esker.noise.table import NoiseTable
 from esker.policies.normalizer import Statistics
-from esker.runs.checkpoints import Snapshot
-from esker.runs.facts import Facts
+from esker.strategies.registry import build_strategy, find_strategy
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
+from esker.worlds.environments import Environment, tried
+from esker.worlds.reference import collect_reference
+from esker.worlds.vectorizers import choose_vectorizer
+
+if TYPE_CHECKING:
+    from esker.strategies.strategy import Strategy
 
 
 class EvolutionStrategy(Center):
-    """The state of an ES run: strategy, observation statistics and counters, advanced by facts."""
+    """The state of an ES run: strategy, observation statistics and counters, moved by facts."""
 
     config: ESConfig
 
-    def __init__(self, config: ESConfig, task: Episodes, center: np.ndarray, table: NoiseTable | None) -> None:
-        super().__init__(config, center, task.noise(table))
-        self.task = task
+    def __init__(self, config: ESConfig, task: Episodes, strategy: Strategy, table: NoiseTable | None) -> None:
+        super().__init__(config, strategy)
+        episodes = strategy.population * config.episodes_per_member
+        self.task = replace(
+            task,
+            antithetic=strategy.ask().antithetic,
+            statistics_share=min(1.0, config.statistics_episodes / episodes),
+        )
+        self.table = table
         self.statistics = Statistics.empty(task.statistics_size)
         self.progress.episode_cap = config.cap_initial if config.adaptive_cap == "threshold" else None
 
@@ -43,16 +61,15 @@ class EvolutionStrategy(Center):
     def job(self) -> Job:
         """What workers must know of this generation; the observation statistics are frozen in it."""
         normalizer = self.statistics.normalizer() if self.task.normalize else None
-        center = self.strategy.center.numpy()
-        return Job(self.generation, center, self.strategy.sigma, normalizer, self.progress.episode_cap)
+        return Job(self.strategy.ask(), normalizer, self.progress.episode_cap)
 
     def plan(self) -> Plan:
         """Which members make this generation."""
         return Plan(
-            self.config.population,
+            self.strategy.population,
             episodes=self.config.episodes_per_member,
             center=self.config.center_episodes,
-            unit=2 if self.config.antithetic else 1,
+            unit=2 if self.task.antithetic else 1,
             min_steps=self.config.min_steps,
             refuse=self._refuse if self.config.on_error == "stop" else None,
         )
@@ -66,9 +83,9 @@ class EvolutionStrategy(Center):
         assert plan.complete is not None
         results, center = plan.of_members(), plan.of_center()
         members = (plan.complete, self.config.episodes_per_member)
-        seen = [r for r in results if r.statistics is not None]
+        counted = [r for r in results if r.statistics is not None]
         moments = np.zeros((2, self.task.statistics_size))
-        for result in seen:
+        for result in counted:
             assert result.statistics is not None
             moments += result.statistics
         used = sum(r.length for r in results) + sum(r.length for r in center)
@@ -83,25 +100,25 @@ class EvolutionStrategy(Center):
             lengths=np.array([r.length for r in results], dtype=np.int32).reshape(members),
             center_returns=np.array([r.total for r in center]),
             center_lengths=np.array([r.length for r in center], dtype=np.int32),
-            statistics_count=np.array([sum(r.length for r in seen)]),
+            statistics_count=np.array([sum(r.length for r in counted)]),
             statistics_total=moments[0],
             statistics_squares=moments[1],
             discarded_steps=np.array([evaluated - used + plan.dropped_steps]),
             seconds=np.array([seconds]),
         )
 
-    def advance(self, facts: Facts) -> dict[str, Any]:
-        """Move everything by one generation; answers its row of the journal."""
-        row = super().advance(facts)
+    def move(self, facts: Facts) -> Row:
+        """Tell the strategy, merge the observation statistics, and count."""
+        row = super().move(facts)
         count = int(facts.statistics_count[0])
         self.statistics = self.statistics.plus(count, facts.statistics_total, facts.statistics_squares)
-        self.progress.episode_cap = _next_cap(self.config, self.progress.episode_cap, facts.lengths)
+        self.progress.episode_cap = next_cap(self.config, self.progress.episode_cap, facts.lengths)
         return row
 
     def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
         """Start from other parameters than drawn ones, with the statistics or the reference batch they were trained with."""
         self.task = self.task.with_reference(reference)
-        self.strategy.center.copy_(torch.from_numpy(np.array(center)))
+        self.strategy.center.numpy()[:] = center
         if statistics is not None:
             self.statistics = statistics
 
@@ -122,11 +139,66 @@ class EvolutionStrategy(Center):
         self.task = self.task.with_reference(arrays.get("reference"))
         self.statistics = Statistics(count, arrays["statistics.total"].copy(), arrays["statistics.squares"].copy())
 
+    def close(self) -> None:
+        """Free the noise table."""
+        if self.table is not None:
+            self.table.close()
 
-def _next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:
+
+def next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:
     """OpenAI's rule: grow when enough episodes reach the cap. pytorch-es's: none at first, then twice the mean length."""
     if config.adaptive_cap == "twice-mean":
         return max(1, round(2 * float(lengths.mean())))
     if config.adaptive_cap == "threshold" and cap is not None and (lengths >= cap).mean() >= config.cap_threshold:
         return math.ceil(cap * config.cap_factor)
     return cap
+
+
+def start(config: ESConfig, environment: Environment, about: About, new: bool = False) -> EvolutionStrategy:
+    """The state before the first generation. What does not fit raises UsageError."""
+    task = build_task(config, environment, about)
+    network = task.network
+    if new and getattr(network, "normalized", False):
+        with tried(environment, config.step_timeout) as probe:
+            task = task.with_reference(collect_reference(probe, config.reference_frames, config.seed))
+    if config.noise == "table" and config.table_size < 2 * network.dimension:
+        raise UsageError(
+            f"table_size is {config.table_size:,} and the policy has {network.dimension:,} parameters; "
+            "the table must hold at least twice as many normals: enlarge it, or use --noise counter"
+        )
+    make = find_strategy(config.strategy)
+    table = NoiseTable.create(config.seed, config.table_size) if config.noise == "table" else None
+    center = network.initial(generator(config.seed, Purpose.INITIAL))
+    strategy = build_strategy(make, center, {**vars(config), "noise": task.noise(table)})
+    state = EvolutionStrategy(config, task, strategy, table)
+    if not getattr(network, "batched", True):
+        text = f"network {network.path} cannot be batched by torch.vmap: its members are run one by one"  # type: ignore[attr-defined]
+        state.notices.append(text)
+    return state
+
+
+def open_engine(state: EvolutionStrategy, site: Site) -> Engine:
+    """Worker processes on this machine, or an engine on every node of the cluster that this process is connected to."""
+    config, task, table = state.config, state.task, state.table
+    if config.engine == "local":
+        return local_engine(task, config.workers, table, config.step_timeout)
+    demand = demand_of(config, config.workers)
+    seeded = (config.seed, config.table_size) if table else None
+    return ray_engine(task, demand, site, seeded, table, config.step_timeout, config.inexact)
+
+
+def synchronous(name: str, config: type[ESConfig]) -> Algorithm:
+    """A synchronous algorithm: the strategy that its configuration names, on episodes."""
+    return Algorithm(
+        name,
+        config,
+        start,
+        policy_task=build_task,
+        open=open_engine,
+        workers=lambda config: Workers(config.workers),
+        environment=environment_options,
+        complete=choose_vectorizer,
+    )
+
+
+ES = synchronous("es", ESConfig)

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from esker.algorithms.center import Progress
+from esker.algorithms.loop import Lap, Record
+from esker.algorithms.observer import Row
+from esker.algorithms.progress import Progress
+from esker.algorithms.snapshot import Snapshot
+from esker.config.hybrids import HybridConfig
 from esker.engines.pool import Pool, ask_all
 from esker.learners.replay import Replay
 from esker.noise.address import Purpose, episode_seed, key
-from esker.noise.directions import Row
-from esker.runs.checkpoints import Snapshot
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.requests import Answer, Arrays, Episodes, Trial, Tried
 
@@ -35,8 +37,13 @@ class HybridProgress(Progress):
     warm_episodes: int = 0
 
     def values(self) -> dict[str, Any]:
-        """Everything but the generation, which a snapshot names by itself."""
+        """Everything but the generation, which a snapshot names already."""
         return {name: value for name, value in vars(self).items() if name != "generation"}
+
+    def count(self, tried: Tried) -> None:
+        """Count episodes that do not enter the replay buffer."""
+        self.env_steps += sum(tried.lengths)
+        self.episodes += len(tried.lengths)
 
 
 @dataclass
@@ -64,11 +71,12 @@ class Hybrid:
     A generation that is cut short leaves no state to continue from: `snapshot` is always that of the last whole one.
     """
 
-    config: Any
-    task: HybridTask
-    progress: HybridProgress
-    sums: tuple[list[int], int] = ([], 0)  # checksums of the replay file's rows, and of how many
-    _whole: Snapshot
+    def __init__(self, config: HybridConfig, task: HybridTask) -> None:
+        self.config: Any = config
+        self.task = task
+        self.progress = HybridProgress()
+        self.notices: list[str] = []
+        self.sums: tuple[list[int], int] = ([], 0)  # checksums of the replay file's rows, and of how many
 
     @property
     def generation(self) -> int:
@@ -89,8 +97,26 @@ class Hybrid:
             config.steps or math.inf
         )
 
-    def advance(self, parts: Parts) -> dict[str, Any]:
-        """Run one generation; answers its row of the journal."""
+    def advance(self, engine: Parts, record: Record, lap: Lap) -> tuple[Row, None]:
+        """Run one generation; its transitions are on the disk before a snapshot counts them."""
+        before, steps = self.snapshot(), self.progress.env_steps
+        row = self.evolve(engine)
+        self.progress.generation += 1
+        seconds = lap()
+        self.progress.wall_time += seconds
+        if self.config.replay_file:
+            count = self.progress.training_steps
+            self.sums = engine.replay.rows.sums(count, *self.sums), count
+        self.seal()
+        engine.replay.rows.sync()
+        row["wall_time"] = self.progress.wall_time
+        row["steps_per_second"] = (self.progress.env_steps - steps) / seconds
+        if row.pop("improved"):
+            record.checkpoint(before, best=True)
+        return row, None
+
+    def evolve(self, parts: Parts) -> Row:
+        """Run one generation; returns its row of the journal."""
         raise NotImplementedError
 
     def arrays(self) -> Arrays:
@@ -105,7 +131,7 @@ class Hybrid:
         """What else moves, as plain values."""
         return {}
 
-    def settle(self) -> None:
+    def seal(self) -> None:
         """A generation is whole: from here a run can be continued."""
         values = {"progress": self.progress.values(), "state": self.values(), "replay": list(self.sums)}
         self._whole = Snapshot(self.generation, self.arrays(), values)
@@ -120,7 +146,10 @@ class Hybrid:
         self.load(snapshot.arrays, snapshot.values["state"])
         sums, rows = snapshot.values.get("replay", ([], 0))
         self.sums = list(sums), rows
-        self.settle()
+        self.seal()
+
+    def close(self) -> None:
+        """Nothing is shared with workers but the replay, which is theirs."""
 
 
 def reset_seed(task: HybridTask, purpose: Purpose, *where: int) -> int:
@@ -133,13 +162,13 @@ def learning_key(task: HybridTask, purpose: Purpose, *where: int) -> int:
     return key(task.seed, purpose, *where)
 
 
-def center_trial(task: HybridTask, center: Row, generation: int, episodes: int) -> Trial:
+def center_trial(task: HybridTask, center: np.ndarray, generation: int, episodes: int) -> Trial:
     """Evaluate the centre over some episodes, outside the replay buffer."""
     seeds = tuple(reset_seed(task, Purpose.CENTER_EPISODE, generation, episode) for episode in range(episodes))
     return Trial(f"{task.environment.name}, generation {generation}, the centre", Episodes(seeds, center, record=False))
 
 
-def evaluate_center(parts: Parts, task: HybridTask, center: Row, generation: int, episodes: int) -> Tried:
+def evaluate_center(parts: Parts, task: HybridTask, center: np.ndarray, generation: int, episodes: int) -> Tried:
     """The centre's returns, its episodes shared out among the actors."""
     whole = center_trial(task, center, generation, episodes)
     each = [Trial(whole.name, Episodes((seed,), center, record=False)) for seed in whole.episodes.seeds]
@@ -174,22 +203,12 @@ def store(parts: Parts, progress: HybridProgress, tried: Tried) -> None:
     progress.episodes += len(tried.lengths)
 
 
-def count_center(config: Any, progress: HybridProgress, center: Tried) -> bool:
-    """Count an evaluation of the centre; answers whether it is the best so far."""
-    progress.env_steps += sum(center.lengths)
-    progress.episodes += len(center.lengths)
-    improved = progress.best_return is None or center.fitness > progress.best_return
-    if improved:
-        progress.best_return, progress.best_generation = center.fitness, progress.generation
-    reached = config.goal is not None and center.fitness >= config.goal
-    progress.goal_streak = progress.goal_streak + 1 if reached else 0
-    return improved
-
-
 def journal_row(
-    progress: HybridProgress, returns: Sequence[float], lengths: Sequence[int], center: Tried, **more: Any
-) -> dict[str, Any]:
-    """The row of the generation that just ended; `wall_time` and the rate are the loop's to add."""
+    config: Any, progress: HybridProgress, returns: Sequence[float], lengths: Sequence[int], center: Tried, **more: Any
+) -> Row:
+    """The row of the generation that just ended; `improved` says whether its centre is the best so far."""
+    improved = progress.improves(center.fitness)
+    progress.count_center(config, progress.generation, center.fitness)
     values = np.array(returns, dtype=np.float64)
     finite = values[np.isfinite(values)]
     return {
@@ -210,6 +229,7 @@ def journal_row(
         "best_return": progress.best_return,
         "goal_streak": progress.goal_streak,
         "discarded_steps": progress.discarded_steps,
+        "improved": improved,
         **more,
     }
 
@@ -217,3 +237,8 @@ def journal_row(
 def sigma_of(var: np.ndarray) -> float:
     """The root of the mean variance: how far individuals are from the mean."""
     return math.sqrt(float(np.mean(var)))
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """The mean, where there is something to take it of."""
+    return float(np.mean(values)) if values else None

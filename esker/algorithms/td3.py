@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from esker.algorithms.algorithm import Workers
 from esker.algorithms.hybrid import (
     Hybrid,
-    HybridProgress,
     Parts,
-    count_center,
     evaluate_center,
     journal_row,
     learning_key,
     reset_seed,
 )
+from esker.algorithms.hybrid_setup import hybrid
+from esker.algorithms.observer import Row
 from esker.config.hybrids import TD3Config
 from esker.learners.batches import Batches
-from esker.learners.td3 import TD3
+from esker.learners.td3 import TD3 as Learner
 from esker.noise.address import Purpose, generator
 from esker.system import blas
 from esker.tasks.hybrid import HybridTask, one_thread
@@ -35,18 +36,16 @@ class TD3Run(Hybrid):
 
     def __init__(self, config: TD3Config, task: HybridTask) -> None:
         one_thread()
-        self.config = config
-        self.task = task
-        self.learner = TD3(task.spec, config.policy_delay, generator(config.seed, Purpose.INITIAL))
-        self.progress = HybridProgress()
+        super().__init__(config, task)
+        self.learner = Learner(task.spec, config.policy_delay, generator(config.seed, Purpose.INITIAL))
         self.stage = Stage(task.environment, task.network, task.head, [0], task.fresh_environments)
-        self.settle()
+        self.seal()
 
-    def advance(self, parts: Parts) -> dict[str, Any]:
+    def evolve(self, parts: Parts) -> Row:
         """Evaluate the actor, then play and learn for one generation."""
         config, progress = self.config, self.progress
         center = evaluate_center(parts, self.task, self.learner.actor.row(), self.generation, config.center_episodes)
-        improved = count_center(config, progress, center)
+        progress.count(center)
         returns: list[float] = []
         lengths: list[int] = []
         while sum(lengths) < config.generation_steps and not self.spent:
@@ -54,9 +53,7 @@ class TD3Run(Hybrid):
                 rewards = self._episode(parts, len(lengths))
             returns.append(sum(rewards))
             lengths.append(len(rewards))
-        row = journal_row(progress, returns, lengths, center, improved=improved)
-        progress.generation += 1
-        return row
+        return journal_row(config, progress, returns, lengths, center)
 
     def _episode(self, parts: Parts, number: int) -> list[float]:
         """One episode of exploration, with as many updates as steps."""
@@ -112,3 +109,11 @@ class TD3Run(Hybrid):
     def load(self, arrays: Arrays, values: dict[str, Any]) -> None:
         """Continue from `arrays`."""
         self.learner.load(arrays)
+
+
+def workers(config: TD3Config) -> Workers:
+    """One process plays and learns; workers only evaluate."""
+    return Workers(config.workers or (1 if config.engine == "ray" else 0), learns_in_loop=True)
+
+
+TD3 = hybrid("td3", TD3Config, TD3Run, workers)

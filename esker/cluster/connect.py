@@ -8,11 +8,14 @@ import socket
 import sys
 from typing import Any
 
+from esker.algorithms.algorithm import Workers
 from esker.cluster.token import authenticate, ensure_token, token_file
 from esker.config.hybrids import HybridConfig
 from esker.config.options import ClusterOptions
-from esker.engines.roster import NAMESPACE, Demand
+from esker.engines.demand import Demand, demand_of, gpu_left, import_ray
+from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError
+from esker.system.cores import available_cores
 
 _own_ray = False
 OBJECT_STORE = 200_000_000  # bytes: a centre per generation is all that lives there
@@ -25,26 +28,17 @@ HEALTH = {
 }
 
 
-def demand_of(config: ClusterOptions, workers: int | None) -> Demand:
-    """What a configuration wants of a cluster."""
-    return Demand(workers, config.cpus_per_worker, config.gpus_per_node, dict(config.resources))
+def join_engine(config: Any, workers: Workers) -> list[str]:
+    """Join or start the cluster of a Ray engine, before anything is written. Returns notices; raises UsageError."""
+    if config.engine == "local":
+        return []
+    notices = connect(config, workers.count)
+    return notices + (check_learner(config, workers) if isinstance(config, HybridConfig) else [])
 
 
-def critic_demand(config: HybridConfig) -> Demand:
-    """Where a critic trains in a process of its own: on a node with a GPU if it wants one, else beside the loop."""
-    ray = import_ray()
-    if config.device == "cpu":
-        return Demand(1, 0.0, node=ray.get_runtime_context().get_node_id())
-    return Demand(1, 0.0, gpus_per_node=min(1.0, _gpu_left(ray.nodes(), config.gpus_per_node)))
-
-
-def _gpu_left(nodes: list[dict[str, Any]], taken: float) -> float:
-    """The most of a GPU that a node has left when its actors have taken theirs."""
-    return max((node["Resources"].get("GPU", 0.0) - taken for node in nodes if node["Alive"]), default=0.0)
-
-
-def check_learner(config: HybridConfig, apart: bool) -> list[str]:
-    """Refuse a GPU that a learner would not find, in the loop or `apart` from it. Answers a notice about the actors."""
+def check_learner(config: HybridConfig, workers: Workers) -> list[str]:
+    """Refuse a GPU that a learner would not find, in the loop or apart from it. Returns a notice about the actors."""
+    apart = workers.critic
     if config.device == "cpu" or (is_own() and not apart):
         return []
     ray = import_ray()
@@ -57,12 +51,12 @@ def check_learner(config: HybridConfig, apart: bool) -> list[str]:
             f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which offers Ray no GPU; "
             "start it on one that does, or use --device cpu"
         )
-    if apart and _gpu_left(ray.nodes(), config.gpus_per_node) <= 0:
+    if apart and gpu_left(ray.nodes(), config.gpus_per_node) <= 0:
         raise UsageError(
             f"gpus_per_node is {config.gpus_per_node:g}: the actors would take every GPU and leave none for the critic; "
             "use --gpus-per-node 0.5"
         )
-    if config.gpus_per_node or config.algo in ("td3", "cem-rl"):
+    if config.gpus_per_node or not workers.actors_train:
         return []
     return ["actors train on their nodes' CPUs; --gpus-per-node 0.5 lets them train on a GPU of each node"]
 
@@ -96,15 +90,6 @@ def connected() -> bool:
 def is_own() -> bool:
     """Whether the Ray that this process is connected to was started by it and ends with it."""
     return _own_ray
-
-
-def import_ray() -> Any:
-    """The package, or the remedy."""
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError("the Ray engine needs Ray, which is not installed; pip install 'esker[ray]'") from error
-    return ray
 
 
 def join(address: str, working_dir: str | None = None) -> None:
@@ -143,8 +128,6 @@ def check_demand(demand: Demand) -> list[str]:
 
 
 def _start_own(config: ClusterOptions, workers: int | None) -> None:
-    from esker.runs.assembly import available_cores
-
     global _own_ray
     _prepare_environment(new_token=True)
     # Never more than there are: workers beyond the cores take turns, and hundreds of them do not start in time.

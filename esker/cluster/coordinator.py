@@ -19,14 +19,18 @@ from typing import Any, Literal
 
 import cloudpickle
 
+from esker.algorithms import registry
+from esker.algorithms.algorithm import Engine, Site
 from esker.cluster import copies
 from esker.cluster.replicated import ReplicatedFolder
 from esker.cluster.shared_update import share_update
-from esker.config.options import ALGORITHMS, ESConfig
 from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError
+from esker.logs.backends import with_backends
+from esker.runs import runner
 from esker.runs.folder import RunFolder
+from esker.runs.session import Session, resume
 
 Row = dict[str, Any]
 LINGER = 120.0  # seconds that a finished coordinator waits for viewers
@@ -213,58 +217,37 @@ class Coordinator:
         _kill(self._request.name)
 
     def _train(self) -> str:
-        import ray
-
-        from esker.algorithms.loop import catch_up
-        from esker.runs import runner as following
-        from esker.runs.assembly import build_state, build_task, ray_engine
-
         request = self._request
         sys.path += [path for path in request.modules if path not in sys.path and os.path.isdir(path)]
         folder, epoch = self._recover()
-        config = folder.config(ALGORITHMS)
         if (ended := self._former_end(folder)) is not None:
             raise ended
+        algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
         environment = cloudpickle.loads(request.environment)
-        if not isinstance(config, ESConfig):
-            return self._train_hybrid(folder, config, environment)
-        task = build_task(config, environment, folder.about())
-        state, table = build_state(config, task)
-        notices = request.notices + catch_up(folder, state)
-
-        def engine() -> Any:
-            fingerprint = folder.about()["fingerprint"]
-            self._engine = ray_engine(config, state.task, fingerprint, self.note, request.name, epoch, table)
-            share_update(state, self._engine)
-            folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id(), self.note)
-            if self._stopping:
-                self._engine.interrupt()
-            return self._engine
-
+        session = resume(folder, algorithm, config, environment, list(request.notices))
         gc.freeze()  # torch's and Ray's modules are not searched again: that stops a generation of thousands for 0.15 s
-        run = following.follow(folder, state, state.task, table, self, notices, following.Callbacks(), engine)
+        observer = with_backends(self, config.log)
+        run = runner.run(session, observer, open_engine=lambda: self._open(session, folder, epoch))
         return run.outcome.reason if run.outcome else "finished"
 
-    def _train_hybrid(self, folder: RunFolder, config: Any, environment: Any) -> str:
-        from esker.algorithms import hybrids
-        from esker.runs import runner as following
+    def _open(self, session: Session, folder: ReplicatedFolder, epoch: int) -> Engine:
+        """The run's engines, which outlive this process where its facts do."""
+        import ray
 
-        state = hybrids.begin(config, environment, folder.about())
-        notices = self._request.notices + hybrids.catch_up(folder, state)
-        opener = hybrids.opener(folder, state, self.note)
-
-        def opened() -> Any:
-            parts = opener()
-            with self._changed:
-                self._engine = parts.pool
-                stopping = self._stopping
+        site = Site(folder.path, folder.about()["fingerprint"], self.note, self._request.name, epoch)
+        engine = session.algorithm.open(session.state, site)
+        with self._changed:
+            self._engine = getattr(engine, "pool", engine)
+            stopping = self._stopping
+        if session.algorithm.commits_facts:
+            share_update(session.state, self._engine)
+            folder.replicate_to(self._engine, epoch, ray.get_runtime_context().get_node_id(), self.note)
             if stopping:
-                parts.close()
-                raise KeyboardInterrupt
-            return parts
-
-        run = following.follow(folder, state, state.task, None, self, notices, following.Callbacks(), opened)
-        return run.outcome.reason if run.outcome else "finished"
+                self._engine.interrupt()
+        elif stopping:
+            engine.close()
+            raise KeyboardInterrupt
+        return engine
 
     def _former_end(self, folder: RunFolder) -> BaseException | None:
         """How a former life of this coordinator had ended the run, before it died while viewers looked on."""

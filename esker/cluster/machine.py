@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from esker.cluster.connect import HEALTH, OBJECT_STORE, QUIET, import_ray, reach
+from esker.cluster.connect import HEALTH, OBJECT_STORE, QUIET, reach
 from esker.cluster.token import authenticate, check_token, ensure_token, token_file
+from esker.engines.demand import import_ray
 from esker.errors import RunError, UsageError
 
 WORKER_PORTS = (10002, 19999)  # what `ray start` gives its workers

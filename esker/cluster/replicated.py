@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from esker.algorithms.facts import Facts
+from esker.algorithms.snapshot import Snapshot
 from esker.cluster.copies import essentials
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Node
-from esker.runs.checkpoints import Snapshot
-from esker.runs.facts import Facts
 from esker.runs.folder import RunFolder
 
 COPIES = 2  # nodes that keep a copy

@@ -6,10 +6,10 @@ import sys
 
 import cloudpickle
 
-from esker.algorithms.loop import Observer
+from esker.algorithms import registry
+from esker.algorithms.observer import Observer
 from esker.cluster import copies, viewer
 from esker.cluster.coordinator import Request
-from esker.config.options import ALGORITHMS, ESConfig
 from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
 from esker.worlds.environments import Environment
@@ -23,11 +23,12 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
     name, path = folder.path.resolve().name, folder.path.resolve()
     request = Request(name, str(path), cloudpickle.dumps(environment), list(sys.path), notices)
     first = len(folder.rows())
-    config = folder.config(ALGORITHMS)
-    if isinstance(config, ESConfig):
+    algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
+    if algorithm.commits_facts:
         coordinator = viewer.launch(request, copies.essentials(folder), viewer.away_from_the_head())
     else:  # its replay is a large file: the coordinator goes to where the folder is
-        coordinator = viewer.launch(request, {}, viewer.here(), gpus=viewer.gpus_of(config))
+        learns = config.device != "cpu" and algorithm.workers(config).learns_in_loop
+        coordinator = viewer.launch(request, {}, viewer.here(), gpus=1.0 if learns else 0.0)
     try:
         end = viewer.watch(coordinator, name, folder.path, observer, first)
     except KeyboardInterrupt:

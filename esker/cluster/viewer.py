@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from esker.algorithms.loop import Observer
+from esker.algorithms.observer import Observer
 from esker.cluster import copies
 from esker.cluster.coordinator import Coordinator, End, News, Request, Summary
 from esker.engines.roster import NAMESPACE
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, nearest
 from esker.runs.folder import RunFolder
 
 PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
@@ -44,8 +44,6 @@ def launch(request: Request, files: dict[str, bytes], place: Any, gpus: float = 
 def find(name: str) -> Any:
     """The coordinator of an active run, by its name or run folder. An unknown one raises UsageError."""
     import ray
-
-    from esker.errors import nearest
 
     wanted, active = Path(name).name, active_names()
     if wanted not in active:
@@ -192,13 +190,6 @@ def here() -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-
-
-def gpus_of(config: Any) -> float:
-    """The GPUs that a hybrid's coordinator needs: one, where it trains itself."""
-    from esker.algorithms import hybrids
-
-    return 1.0 if config.device != "cpu" and hybrids.learns_in_loop(config) else 0.0
 
 
 def away_from_the_head() -> Any:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from argparse import Namespace
+from dataclasses import fields
 
 from esker.commands.base import Commands, add_trust, command, console, next_commands, run_path
-from esker.config.flags import Parser, add_all_options, given_any
-from esker.config.options import ALGORITHMS, RESUMABLE
+from esker.config.flags import Parser, add_options
+from esker.config.legacy import OLD_NAMES, modernize
+from esker.config.resume import ResumeOptions
+
+KNOWN = {option.name for option in fields(ResumeOptions)} | set(OLD_NAMES)
 
 
 def add(commands: Commands[Parser]) -> None:
@@ -15,7 +20,9 @@ def add(commands: Commands[Parser]) -> None:
     parser = command(commands, "resume", run, "continue a run, bit-identical to never having stopped", description)
     parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or latest")
     add_trust(parser)
-    add_all_options(parser, ALGORITHMS, only=RESUMABLE)
+    add_options(parser, ResumeOptions, defaults=False)  # a run goes on with its own
+    for name in OLD_NAMES:
+        parser.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def run(namespace: Namespace) -> int:
@@ -23,7 +30,7 @@ def run(namespace: Namespace) -> int:
     from esker import api
     from esker.logs.observers import observer_for
 
-    changes = given_any(namespace, ALGORITHMS)
+    changes, _ = modernize({name: value for name, value in vars(namespace).items() if name in KNOWN})
     quiet = bool(changes.get("quiet"))
     run = api.resume(run_path(namespace.run), observer=observer_for(console(), quiet), trust=namespace.trust, **changes)
     if not quiet:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import fields
+from collections.abc import Sequence
 
+from esker.algorithms import registry
 from esker.commands.base import Commands, command, console
-from esker.config.flags import Parser, add_all_options, given_any
-from esker.config.options import ALGORITHMS
+from esker.commands.options import add_algorithm_options, options_given
+from esker.config.flags import Parser
 
 OF_ONE_RUN = frozenset({"run_dir", "wandb_id"})  # each trial has its own
 HELP = """\
@@ -23,11 +24,11 @@ shared) joins it: `esker sweep Hopper-v5 --name hop --trials 100`. Options that 
 --steps, --generations or --wall-time is the whole budget of a trial, of which pruned trials use a part."""
 
 
-def add(commands: Commands[Parser]) -> None:
-    """Register the command."""
+def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
+    """Register the command, with the flags that its arguments ask for; None: another command is run."""
     parser = command(commands, "sweep", run, "search for good options with Optuna", HELP)
-    parser.set_defaults(imports_here=True)
-    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
+    parser.set_defaults(arguments=arguments)
+    parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")
     group = parser.add_argument_group("sweep")
     group.add_argument("--trials", type=int, default=50, metavar="N", help="trials of all processes together (default: 50)")
     group.add_argument(
@@ -47,11 +48,12 @@ def add(commands: Commands[Parser]) -> None:
     group.add_argument("--min-budget", type=int, metavar="N", help="what every trial gets (default: budget / N²)")
     group.add_argument("--storage", choices=("journal", "sqlite"), help="where trials are kept (default: journal)")
     group.add_argument("--sweep-seed", type=int, metavar="N", help="seed of the suggestions (default: 0)")
-    parser.add_argument("--algo", metavar="{" + ",".join(ALGORITHMS) + "}", help="algorithm (default: es)")
+    names = "{" + ",".join(registry.names()) + ",module:NAME}"
+    parser.add_argument("--algo", metavar=names, help="algorithm (default: the preset's or the configuration's, else es)")
     parser.add_argument("--preset", metavar="NAME", help="options to begin from (default: auto; none: no preset)")
     parser.add_argument("--config", metavar="FILE|JSON", help="options for all trials")
-    every = {option.name for config in ALGORITHMS.values() for option in fields(config)}
-    add_all_options(parser, ALGORITHMS, only=every - OF_ONE_RUN)
+    if arguments is not None:
+        add_algorithm_options(parser, arguments, without=OF_ONE_RUN)
 
 
 def run(namespace: Namespace) -> int:
@@ -72,7 +74,7 @@ def run(namespace: Namespace) -> int:
         min_budget=namespace.min_budget,
         storage=namespace.storage,
         seed=namespace.sweep_seed,
-        options=given_any(namespace, ALGORITHMS),
+        options=options_given(namespace),
     )
     done = sweep(request, namespace.trials, console())
     if not request.options.get("quiet"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
+from esker.algorithms import registry
 from esker.commands.base import Commands, add_trust, command, console, next_commands
-from esker.config.flags import Parser, add_all_options, given_any
-from esker.config.options import ALGORITHMS
+from esker.commands.options import add_algorithm_options, options_given
+from esker.config.flags import Parser
 from esker.errors import UsageError
 
 HELP = """\
@@ -19,17 +21,17 @@ Train a policy. Examples:
   esker train my_package.envs:make_env --hidden 32,32 --env-kwargs '{"wind": 2}'
   esker train Humanoid-v5 --config '{"episodes_per_batch": 1000, "noise_stdev": 0.02}'
   esker train LunarLander-v3 --seeds 0..4
-  esker train HalfCheetah-v5 --algo aes-rl --actors 5
+  esker train HalfCheetah-v5 --algo aes-rl --workers 5
 
 Precedence of options: defaults < preset < --config < flags."""
 
 
-def add(commands: Commands[Parser]) -> None:
-    """Register the command."""
+def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
+    """Register the command, with the flags that its arguments ask for; None: another command is run."""
     parser = command(commands, "train", run, "train a policy", HELP)
-    parser.set_defaults(imports_here=True)
+    parser.set_defaults(arguments=arguments)
     parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")
-    names = "{" + ",".join(ALGORITHMS) + "}"
+    names = "{" + ",".join(registry.names()) + ",module:NAME}"
     parser.add_argument("--algo", metavar=names, help="algorithm (default: the preset's or the configuration's, else es)")
     parser.add_argument(
         "--preset",
@@ -42,7 +44,8 @@ def add(commands: Commands[Parser]) -> None:
     )
     parser.add_argument("--seeds", metavar="A..B", help="train each of these seeds in turn, as 0..4 or 1,2,5")
     add_trust(parser)
-    add_all_options(parser, ALGORITHMS)
+    if arguments is not None:
+        add_algorithm_options(parser, arguments)
 
 
 def run(namespace: Namespace) -> int:
@@ -51,7 +54,7 @@ def run(namespace: Namespace) -> int:
     from esker.logs.observers import observer_for
     from esker.logs.seeds import print_seeds
 
-    options = given_any(namespace, ALGORITHMS)
+    options = options_given(namespace)
     seeds = _seeds(namespace.seeds) if namespace.seeds else [None]
     if namespace.seeds and "seed" in options:
         raise UsageError("--seed and --seeds exclude each other; give one of them")

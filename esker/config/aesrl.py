@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from esker.config.options import ALGORITHMS
 from esker.errors import UsageError
 
 ALGORITHM_NAMES = {
@@ -18,8 +17,7 @@ ALGORITHM_NAMES = {
     "ACEM-RL": "acem-rl",
 }
 RENAMED = {
-    "num_actor_worker": "actors",
-    "num_critic_worker": "critics",
+    "num_actor_worker": "workers",
     "expl_noise": "exploration_noise",
     "update_freq": "policy_delay",
     "population_size": "population",
@@ -60,7 +58,7 @@ SAME = frozenset(
         "parallel_critic",
     ]
 )
-OWN = frozenset({*RENAMED, "env_name", "algorithm", "cemrl_no_antithetic"})
+OWN = frozenset({*RENAMED, "env_name", "algorithm", "cemrl_no_antithetic", "num_critic_worker"})
 
 
 @dataclass(frozen=True)
@@ -73,16 +71,17 @@ class Translated:
     notices: list[str]
 
 
-def translate(values: Mapping[str, Any], algo: str | None = None) -> Translated:
+def translate(values: Mapping[str, Any], options_of: Callable[[str], set[str]], algo: str | None = None) -> Translated:
     """esker's values for a mapping that may hold the repository's keys; one that holds none stays as it is.
 
-    `algo` is what the request names, before the file's `algorithm`. A name that neither knows raises UsageError.
+    `options_of` names an algorithm's options; `algo` is what the request names, before the file's `algorithm`. A name that
+    neither knows raises UsageError.
     """
     if not OWN & set(values):
         return Translated(dict(values), None, None, [])
-    named = _algorithm(values.get("algorithm"))
+    named = algorithm_of(values)
     chosen = algo or named or "es"
-    known = {f.name for f in fields(ALGORITHMS[chosen])}
+    known = options_of(chosen)
     result = {name: value for name, value in values.items() if name not in OWN and name not in SAME}
     notices: list[str] = []
     for name, value in values.items():
@@ -100,10 +99,12 @@ def translate(values: Mapping[str, Any], algo: str | None = None) -> Translated:
     return Translated(result, values.get("env_name"), named, notices)
 
 
-def _algorithm(name: Any) -> str | None:
+def algorithm_of(values: Mapping[str, Any]) -> str | None:
+    """The algorithm that a configuration of the repository names. An unknown one raises UsageError."""
+    name = values.get("algorithm")
     if name is None:
         return None
-    if name not in ALGORITHM_NAMES:
+    if not isinstance(name, str) or name not in ALGORITHM_NAMES:
         raise UsageError(f"algorithm is {name!r}; AES-RL's configuration knows {', '.join(ALGORITHM_NAMES)}")
     return ALGORITHM_NAMES[name]
 
@@ -116,6 +117,8 @@ def _one(name: str, value: Any) -> tuple[str, Any]:
 
 def _needless(name: str, value: Any, values: Mapping[str, Any], target: str, known: set[str], algo: str) -> str | None:
     """Why a key has no effect here, if it has none."""
+    if name == "num_critic_worker":
+        return "one critic is what there is: a second one would train against the first's targets"
     if target not in known:
         return f"{algo} has no such option"
     if name == "cemrl_damp_tau" and "cemrl_tau" in values:

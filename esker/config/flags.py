@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, fields
 from typing import Any, Literal, NoReturn, Union
 
@@ -20,6 +20,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **options)
+        self.explain: Callable[[str], None] | None = None  # raises where it knows more about an unknown flag
 
     def error(self, message: str) -> NoReturn:
         """Raise what `main` prints."""
@@ -32,14 +33,26 @@ class Parser(argparse.ArgumentParser):
             parser = getattr(namespace, "parser", self)
             flag = unknown[0].split("=")[0]
             known = [option for action in parser._actions for option in action.option_strings]
+            if parser.explain is not None:
+                parser.explain(flag)
             raise UsageError(f"unknown argument {flag!r}{nearest(flag, known)}; see `{parser.prog} --help`")
         return namespace
 
 
-def add_options(parser: argparse.ArgumentParser, config: type[Any], only: Iterable[str] | None = None) -> None:
-    """A flag for every option, under its section; values stay text until the configuration converts them."""
+def add_options(
+    parser: argparse.ArgumentParser,
+    config: type[Any],
+    only: Iterable[str] | None = None,
+    shown: Iterable[str] | None = None,
+    defaults: bool = True,
+) -> None:
+    """A flag for every option, under its section; values stay text until the configuration converts them.
+
+    `only` limits the flags that there are, `shown` those that the help lists; `defaults`: whether it tells them.
+    """
     hints = typing.get_type_hints(config)
     wanted = None if only is None else set(only)
+    listed = None if shown is None else set(shown)
     groups: dict[str, Any] = {}
     for option in sorted(fields(config), key=lambda f: _order(config, f.name)):
         if option.name in ("env", "algo") or (wanted is not None and option.name not in wanted):
@@ -47,40 +60,8 @@ def add_options(parser: argparse.ArgumentParser, config: type[Any], only: Iterab
         section = section_of(config, option.name)
         if section not in groups:
             groups[section] = parser.add_argument_group(section.lower())
-        _add(groups[section], option, hints[option.name])
-
-
-def add_all_options(
-    parser: argparse.ArgumentParser, configs: Mapping[str, type[Any]], only: Iterable[str] | None = None
-) -> None:
-    """The flags of every algorithm, each once; those that only some have are listed under these."""
-    first, *others = configs.values()
-    add_options(parser, first, only)
-    known = {option.name for option in fields(first)}
-    wanted = None if only is None else set(only)
-    groups: dict[str, Any] = {}
-    for config in others:
-        hints = typing.get_type_hints(config)
-        for option in sorted(fields(config), key=lambda f: _order(config, f.name)):
-            if option.name in known or (wanted is not None and option.name not in wanted):
-                continue
-            known.add(option.name)
-            having = [name for name, other in configs.items() if option.name in {f.name for f in fields(other)}]
-            heading = "options of " + ", ".join(having)
-            if heading not in groups:
-                groups[heading] = parser.add_argument_group(heading)
-            _add(groups[heading], option, hints[option.name])
-
-
-def given_any(namespace: argparse.Namespace, configs: Mapping[str, type[Any]]) -> dict[str, Any]:
-    """The options that were given as flags, whichever algorithm they belong to."""
-    return {name: value for config in configs.values() for name, value in given(namespace, config).items()}
-
-
-def given(namespace: argparse.Namespace, config: type[Any]) -> dict[str, Any]:
-    """The options that were given as flags."""
-    names = {option.name for option in fields(config)}
-    return {name: value for name, value in vars(namespace).items() if name in names and name not in ("env", "algo")}
+        text = option.metadata["help"].replace("%", "%%") + (_default(option, hints[option.name]) if defaults else "")
+        _add(groups[section], option, hints[option.name], text if listed is None or option.name in listed else None)
 
 
 def _order(config: type[Any], name: str) -> int:
@@ -88,18 +69,20 @@ def _order(config: type[Any], name: str) -> int:
     return sections.index(section_of(config, name)) if section_of(config, name) in sections else -1
 
 
-def _add(group: Any, option: Field[Any], hint: Any) -> None:
-    flag = "--" + option.name.replace("_", "-")
-    text = option.metadata["help"].replace("%", "%%")
+def _default(option: Field[Any], hint: Any) -> str:
     default = default_of(option)
     if hint is bool:
-        shown = f"{text} (default: {'on' if default else 'off'})"
+        return f" (default: {'on' if default else 'off'})"
+    return "" if default in (None, (), {}) else f" (default: {_text(default)})"
+
+
+def _add(group: Any, option: Field[Any], hint: Any, text: str | None) -> None:
+    flag, shown = "--" + option.name.replace("_", "-"), argparse.SUPPRESS if text is None else text
+    if hint is bool:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=shown)
         return
-    if default not in (None, (), {}):
-        text += f" (default: {_text(default)})"
     action = "append" if hint == tuple[str, ...] else "store"
-    group.add_argument(flag, action=action, default=argparse.SUPPRESS, metavar=_metavar(hint), help=text)
+    group.add_argument(flag, action=action, default=argparse.SUPPRESS, metavar=_metavar(hint), help=shown)
 
 
 def _text(value: Any) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from esker.config.options import (
-    ALGORITHMS,
     DEFAULT_TRAINING_STEPS,
     ClusterOptions,
     LogOptions,
@@ -17,6 +16,8 @@ from esker.config.options import (
 from esker.errors import UsageError
 from esker.policies.mlp import Activation
 from esker.strategies.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
+
+ACTORS = 5  # processes that train and roll out individuals, unless told otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +134,9 @@ class SynchronousOptions:
 class ActorOptions:
     """Actors and critic"""
 
-    actors: int = option(5, "processes that train and roll out individuals", low=1)
-    critics: int = option(1, "processes that train the critic; more than one is not supported", low=1)
+    workers: int | None = option(
+        None, "processes that train and roll out individuals (default: 5; deterministic: 1; 0: inside this process)", low=0
+    )
     critic_chunk: int = option(1_000, "critic updates between two reloads of the actor it bootstraps from", low=1)
 
 
@@ -183,11 +185,15 @@ class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
     algo: str = option("td3", "algorithm")
 
+    init_from: ClassVar[None] = None  # a warm start is for the algorithms without gradients
+
+    def elsewhere(self) -> Self:
+        """This configuration for a process that only prepares the run for a cluster: its learner may have no GPU here."""
+        return replace(self, device="cpu")
+
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""
-        if (self.goal is None) != (self.patience is None):
-            given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
-            raise UsageError(f"{given} is given without {missing}; give both, as --goal 475 --patience 5")
+        self.check_goal()
         self.check_logs()
         self.check_cluster(self.workers)
         if self.engine == "ray" and self.device not in ("cpu", "cuda"):
@@ -299,14 +305,7 @@ class AESRLConfig(AESOptions, BaselineOptions, AsynchronousConfig):
 
 def check_actors(config: Any) -> None:
     """Refuse counts of processes that do not fit. Raises UsageError."""
-    if config.critics != 1:
-        raise UsageError(
-            f"critics is {config.critics}, and only 1 is supported: a second one would train against the first's targets"
-        )
-    deterministic = getattr(config, "deterministic", False)
-    if config.workers is not None and config.workers not in (config.actors, 0) and config.actors != 5:
-        raise UsageError(f"workers is {config.workers} and actors is {config.actors}, which mean the same; give one of them")
-    if deterministic and (config.workers or 0) > 1:
+    if getattr(config, "deterministic", False) and (config.workers or 0) > 1:
         raise UsageError(f"workers is {config.workers}, and --deterministic means one actor; give one of them")
 
 
@@ -324,13 +323,3 @@ def check_device(device: str) -> None:
         raise UsageError(f"device is {device!r}, and this machine's torch has no CUDA; use --device cpu")
     if kind.type == "cuda" and (kind.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"device is {device!r}, and this machine has {torch.cuda.device_count()} GPUs")
-
-
-ALGORITHMS |= {
-    "td3": TD3Config,
-    "cem-rl": CEMRLConfig,
-    "p-cem-rl": PCEMRLConfig,
-    "acem-rl": ACEMRLConfig,
-    "one-plus-one": OnePlusOneConfig,
-    "aes-rl": AESRLConfig,
-}

@@ -7,7 +7,7 @@ configuration files and presets (`min_steps`) and the keyword of the Python API.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from esker.errors import UsageError
 from esker.noise.directions import NoiseKind
@@ -42,6 +42,15 @@ class RunOptions:
     quiet: bool = option(False, "print nothing but errors")
     inexact: bool = option(False, "go on although this machine computes other bits than the one the run began on")
 
+    @property
+    def exact_resets(self) -> bool:
+        """Whether episodes must repeat from their seed."""
+        return True
+
+    def elsewhere(self) -> Self:
+        """This configuration for a process that only prepares the run for a cluster."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentOptions:
@@ -65,7 +74,6 @@ class EnvironmentOptions:
         "or auto: native, else EnvPool where it can (default: native where it covers the environment, else gymnasium)",
     )
     time_aware: bool = option(False, "add the share of the episode that is over to the observation")
-    reward_scale: float = option(1.0, "multiply fitness by this; returns are reported unscaled", above=0)
     survival_bonus: float | None = option(
         None, "reward per step for staying alive, left out of fitness (ARS); returns are reported with it"
     )
@@ -118,6 +126,7 @@ class PolicyOptions:
 class UpdateOptions:
     """Strategy"""
 
+    strategy: str = option("openai-es", "who proposes members and learns from them: openai-es, or module:Class")
     population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2)
     sigma: float = option(0.02, "scale of the perturbations", above=0)
     lr: float = option(0.01, "learning rate of the optimizer", above=0)
@@ -129,9 +138,6 @@ class UpdateOptions:
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
     top_directions: int | None = option(
         None, "let only so many of the best directions, by the better of their members, move the centre (ARS)", low=1
-    )
-    sigma_adaptation: float | None = option(
-        None, "adapt sigma by the centre's rank at this rate: grow when many members beat it, shrink when few do", above=0
     )
     antithetic: bool = option(True, "sample members in mirrored pairs")
     common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
@@ -276,6 +282,11 @@ class ESConfig(
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
     algo: str = option("es", "algorithm")
 
+    @property
+    def exact_resets(self) -> bool:
+        """Whether episodes must repeat from their seed: EnvPool's do not, and native ones always do."""
+        return self.vectorizer == "gymnasium"
+
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""
         self.check_update()
@@ -287,7 +298,6 @@ class ESConfig(
             raise UsageError("bins is for --action-mode binned")
         self.check_logs()
         self._check_network()
-        self._check_fitness()
 
     def _check_network(self) -> None:
         if self.initializer == "zero" and self.network != "linear":
@@ -304,12 +314,6 @@ class ESConfig(
         given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
         if given and not self.env.startswith("ALE/"):
             raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
-
-    def _check_fitness(self) -> None:
-        if self.reward_scale != 1.0 and self.shaping != "raw":
-            raise UsageError(
-                f"reward_scale is {self.reward_scale:g}, and {self.shaping} shaping does not depend on it; use --shaping raw"
-            )
 
 
 # Options that only some networks have.
@@ -369,14 +373,6 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
             raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
 
 
-ALGORITHMS: dict[str, type[Any]] = {"es": ESConfig}
-# What `esker resume` may change: where and how long a run goes on, never what it computes.
-RESUMABLE = frozenset(
-    {f.name for group in (StopOptions, EngineOptions, LogOptions) for f in fields(group)}
-    | {"checkpoint_every", "keep", "quiet", "inexact"}
-    | {"training_steps", "actors"}  # of the hybrids
-)
-
 LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "anchor_decay")  # of an evolution, for low-rank noise only
 EVOLUTION_RESUMABLE = frozenset(
     {f.name for group in (StopOptions, ClusterOptions) for f in fields(group)}
@@ -390,6 +386,3 @@ def section_of(config: type[Any], name: str) -> str:
         if name in getattr(base, "__annotations__", {}):
             return (base.__doc__ or "").strip()
     return "What to train"
-
-
-import esker.config.hybrids  # noqa: E402, F401 - extends the groups above, and adds itself to ALGORITHMS

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
+from esker.engines.demand import Demand
 from esker.engines.node import NodeEngine, NodeSetup, Welcome
 from esker.errors import RunError, UsageError
 
@@ -19,26 +20,6 @@ LOOK_EVERY = 1.0
 TOUCH_EVERY = 10.0
 PENDING_AFTER = 15.0  # seconds after which a node that has not answered is worth a note
 TRIES = 3  # engines that die at their start this often make a node unfit
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What a run wants of a cluster: workers (None: every CPU) and what each node must give; `node`: only that one."""
-
-    workers: int | None = None
-    cpus_per_worker: float = 1.0
-    gpus_per_node: float = 0.0
-    resources: dict[str, float] = field(default_factory=dict)
-    node: str | None = None
-
-    def workers_on(self, offered: dict[str, float]) -> int:
-        """How many workers a node with these resources can take; 0 where it lacks something."""
-        wanted = self.resources | ({"GPU": self.gpus_per_node} if self.gpus_per_node else {})
-        if any(offered.get(name, 0) < amount for name, amount in wanted.items()):
-            return 0
-        if not self.cpus_per_worker:  # a process that Ray does not count, beside those it does
-            return 1
-        return int(offered.get("CPU", 0) / self.cpus_per_worker + 1e-9)
 
 
 @dataclass(eq=False)

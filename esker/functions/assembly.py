@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.algorithms.loop import Evaluates, catch_up
 from esker.config.options import EvolutionConfig
 from esker.engines.engine import InlineEngine
 from esker.engines.local import LocalEngine
@@ -30,6 +29,8 @@ from esker.noise.counter import CounterNoise
 from esker.noise.fingerprint import fingerprint
 from esker.noise.table import NoiseTable, TableNoise
 from esker.runs.folder import RunFolder
+from esker.runs.recovery import replay_facts
+from esker.strategies.registry import build_strategy, find_strategy
 from esker.system.torch_threads import one_torch_thread
 
 LOCAL_WORKERS = 4  # where nothing is said
@@ -131,11 +132,12 @@ def initial_state(
     if isinstance(task, LowRankBatches):
         return LowRankEvolution(config, start, task)
     noise = TableNoise(table, config.seed, len(start)) if table else CounterNoise(config.seed, len(start))
-    return FunctionEvolution(config, start, noise, task.describe if isinstance(task, Functions) else None)
+    strategy = build_strategy(find_strategy(config.strategy), start, {**vars(config), "noise": noise})
+    return FunctionEvolution(config, strategy, task.describe if isinstance(task, Functions) else None)
 
 
 @contextlib.contextmanager
-def function_engine(config: EvolutionConfig, task: Functions | Batches, table: NoiseTable | None) -> Iterator[Evaluates]:
+def function_engine(config: EvolutionConfig, task: Functions | Batches, table: NoiseTable | None) -> Iterator[Any]:
     """Where evaluation happens, closed whatever happens; inside this process torch keeps to one thread, as workers do."""
     engine: BatchEngine | LowRankEngine | InlineEngine | ThreadEngine | LocalEngine
     if isinstance(task, LowRankBatches):
@@ -202,8 +204,8 @@ def continue_in(folder: RunFolder, config: EvolutionConfig, state: FunctionEvolu
         raise RunError(f"no intact checkpoint is left in {name!r}; give the model with the values it began with")
     folder.lock()
     try:
-        said = catch_up(folder, state)
+        notices = replay_facts(folder, state)
         folder.write_config(config)
     finally:
         folder.unlock()
-    return said
+    return notices

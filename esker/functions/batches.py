@@ -17,7 +17,6 @@ from esker.functions.reward import BadReward, Call, label, numbers
 from esker.functions.task import Origin, generators_kept, on_device, resolve_device, seed_generators
 from esker.noise.address import Purpose, episode_seed
 from esker.noise.counter import CounterNoise
-from esker.noise.population import Population
 from esker.noise.table import NoiseTable, TableNoise
 from esker.tasks.task import Job
 
@@ -101,7 +100,7 @@ class BatchEngine:
         return self._call(rows, job.generation, 0, "the centre")
 
     def _members(self, job: Job, chosen: range, evaluations: int) -> NDArray[np.float64]:
-        population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, chosen)
+        population = job.population.bound(self.noise).select(chosen)
         rows = population.parameters().repeat_interleave(evaluations, 0) if evaluations > 1 else population.parameters()
         where = f"members {chosen.start} to {chosen.stop - 1}"
         return self._call(rows, job.generation, 1 + chosen.start, where).reshape(len(chosen), evaluations)

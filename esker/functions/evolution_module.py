@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from esker.algorithms.loop import Outcome, Row
+from esker.algorithms.loop import Outcome
+from esker.algorithms.observer import Row
 from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.functions.reward import accepts

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 
 from esker.algorithms.center import Center
+from esker.algorithms.facts import Facts
+from esker.algorithms.observer import Row
+from esker.algorithms.snapshot import Snapshot
 from esker.config.options import EvolutionConfig
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.functions.batches import Batch
-from esker.noise.directions import Noise, Row
-from esker.runs.checkpoints import Snapshot
-from esker.runs.facts import Facts
+from esker.noise.directions import Row as Vector
+from esker.strategies.strategy import Strategy
 from esker.tasks.task import Job, Result
 
 NOTHING = np.zeros(0)
@@ -27,10 +28,8 @@ class FunctionEvolution(Center):
 
     config: EvolutionConfig
 
-    def __init__(
-        self, config: EvolutionConfig, center: Row, noise: Noise, describe: Callable[[int, int], str] | None
-    ) -> None:
-        super().__init__(config, center, noise)
+    def __init__(self, config: EvolutionConfig, strategy: Strategy, describe: Callable[[int, int], str] | None) -> None:
+        super().__init__(config, strategy)
         self.describe = describe  # what to call an item in messages; None: generations are evaluated in batches
         self.best: torch.Tensor | None = None
 
@@ -40,23 +39,23 @@ class FunctionEvolution(Center):
         return True
 
     @property
-    def final(self) -> Row:
+    def final(self) -> Vector:
         """The parameters to end with: the best centre evaluated so far, or the last."""
         best = self.best if self.config.final == "best" else None
         return (self.strategy.center if best is None else best).numpy()
 
     def job(self) -> Job:
         """What workers must know of this generation."""
-        return Job(self.generation, self.strategy.center.numpy(), self.strategy.sigma)
+        return Job(self.strategy.ask())
 
     def plan(self) -> Plan | Batch:
         """The evaluations that make this generation."""
         config = self.config
         if self.describe is None:
-            members = np.full((config.population, config.evaluations_per_member), math.nan)
+            members = np.full((self.strategy.population, config.evaluations_per_member), math.nan)
             return Batch(np.full(config.center_evaluations, math.nan), members)
         return Plan(
-            config.population,
+            self.strategy.population,
             episodes=config.evaluations_per_member,
             center=config.center_evaluations,
             refuse=self._refuse if config.on_error == "stop" else None,
@@ -88,11 +87,11 @@ class FunctionEvolution(Center):
             seconds=np.array([seconds]),
         )
 
-    def advance(self, facts: Facts) -> dict[str, Any]:
-        """Move everything by one generation; answers its row of the journal."""
+    def move(self, facts: Facts) -> Row:
+        """Tell the strategy, and keep the best centre so far."""
         if self.improves(facts):
             self.best = self.strategy.center.clone()
-        return super().advance(facts)
+        return super().move(facts)
 
     def snapshot(self) -> Snapshot:
         """Everything that is state, ready to run the next generation."""

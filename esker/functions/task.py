@@ -98,7 +98,7 @@ class Calls:
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it; the next item is asked for before the present one is begun."""
-        population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
+        population = job.population.bound(self.noise)
         with generators_kept(self.task.seeds_generators):
             present = take(1, 0)
             while present:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from esker.algorithms.loop import Observer, Returns, Row
+from esker.algorithms.observer import Observer, Returns, Row
 from esker.logs.console import Quiet
 from esker.runs.folder import RunFolder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import Any
 
-from esker.algorithms.loop import Returns, Row
+from esker.algorithms.observer import Returns, Row
 from esker.runs.folder import RunFolder
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.algorithms.loop import Returns, Row
+from esker.algorithms.observer import Returns, Row
 from esker.config.build import to_toml
 from esker.logs.backends import BackendError
 from esker.logs.metrics import FITNESS, metrics

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium as gym
 
-from esker.config.options import ESConfig
 from esker.errors import UsageError, nearest
 from esker.policies.convolution import Conv, Flatten, Standardize
 from esker.policies.layered import Layered, channels_last
 from esker.policies.layers import Cell, Dense, Layer
-from esker.policies.mlp import MLP
+from esker.policies.mlp import MLP, Activation, Initializer
 from esker.policies.network import Network
 from esker.policies.observations import is_image
 
@@ -20,7 +19,26 @@ VECTOR_NETWORKS = ("mlp", "linear", "gru", "lstm")
 IMAGE_NETWORKS = ("nature-cnn", "conv-lstm")
 
 
-def network_for(config: ESConfig, space: gym.Space[Any], outputs: int) -> Network:
+class NetworkOptions(Protocol):
+    """What of a configuration decides a network."""
+
+    @property
+    def network(self) -> str: ...
+    @property
+    def hidden(self) -> tuple[int, ...]: ...
+    @property
+    def activation(self) -> Activation: ...
+    @property
+    def initializer(self) -> Initializer: ...
+    @property
+    def channels(self) -> int: ...
+    @property
+    def lstm_size(self) -> int: ...
+    @property
+    def normalize_observations(self) -> bool: ...
+
+
+def network_for(config: NetworkOptions, space: gym.Space[Any], outputs: int) -> Network:
     """The network for observations of a space and so many outputs. What does not fit raises UsageError."""
     name = config.network
     if ":" in name:
@@ -61,7 +79,7 @@ class _Step:
     padding: int = 0
 
 
-def nature_cnn(config: ESConfig, shape: tuple[int, ...], outputs: int) -> Layered:
+def nature_cnn(config: NetworkOptions, shape: tuple[int, ...], outputs: int) -> Layered:
     """Mnih et al. 2015, with virtual batch normalisation before every hidden activation (Salimans et al. 2017)."""
     steps = (_Step(32, 8, 4), _Step(64, 4, 2), _Step(64, 3, 1))
     layers, size = _convolutions(shape, steps, "relu", normalized=True)
@@ -69,7 +87,7 @@ def nature_cnn(config: ESConfig, shape: tuple[int, ...], outputs: int) -> Layere
     return Layered("nature-cnn", shape, tuple(layers), outputs, config.initializer)
 
 
-def conv_lstm(config: ESConfig, shape: tuple[int, ...], outputs: int) -> Layered:
+def conv_lstm(config: NetworkOptions, shape: tuple[int, ...], outputs: int) -> Layered:
     """pytorch-es's network for Atari: four strided convolutions, an LSTM, a linear layer."""
     layers, size = _convolutions(shape, (_Step(config.channels, 3, 2, 1),) * 4, "selu", normalized=False)
     if config.normalize_observations:
@@ -78,7 +96,7 @@ def conv_lstm(config: ESConfig, shape: tuple[int, ...], outputs: int) -> Layered
     return Layered("conv-lstm", shape, tuple(layers), outputs, config.initializer)
 
 
-def recurrent(config: ESConfig, inputs: int, outputs: int) -> Layered:
+def recurrent(config: NetworkOptions, inputs: int, outputs: int) -> Layered:
     """An MLP whose last hidden layer is a recurrent cell."""
     if not config.hidden:
         raise UsageError(f"network {config.network} needs hidden layers, the last of which is its cell; use --hidden 64")

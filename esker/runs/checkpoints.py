@@ -8,14 +8,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
+from esker.algorithms.snapshot import Snapshot
 from esker.runs.seals import open_json, seal_json
 
 LARGEST = 1 << 26  # bytes of a state.json; larger ones are not ours
@@ -23,15 +22,6 @@ LARGEST = 1 << 26  # bytes of a state.json; larger ones are not ours
 
 class DamagedCheckpoint(Exception):
     """A snapshot that cannot be trusted; facts and an older one give the same state."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A state, ready to run `generation`: arrays and plain values."""
-
-    generation: int
-    arrays: dict[str, np.ndarray]
-    values: dict[str, Any]
 
 
 def folder_name(generation: int) -> str:

@@ -15,33 +15,18 @@ from typing import Any
 import numpy as np
 import safetensors
 import safetensors.numpy
-from numpy.typing import NDArray
+
+from esker.algorithms.facts import Facts
 
 HEADER = struct.Struct("<4sIQ")  # magic, CRC-32 of the payload, length of the payload
 MAGIC = b"ESKF"
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What left one generation. Arrays are in member order; a failed member has fitness -inf and return NaN."""
-
-    generation: NDArray[np.int64]
-    fitness: NDArray[np.float64]
-    returns: NDArray[np.float64]
-    lengths: NDArray[np.int32]
-    center_returns: NDArray[np.float64]
-    center_lengths: NDArray[np.int32]
-    statistics_count: NDArray[np.int64]
-    statistics_total: NDArray[np.float64]
-    statistics_squares: NDArray[np.float64]
-    discarded_steps: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-
-    def to_bytes(self, run: str | None = None) -> bytes:
-        """One record, which names its run."""
-        arrays = {f.name: np.ascontiguousarray(getattr(self, f.name)) for f in fields(self)}
-        payload = safetensors.numpy.save(arrays, None if run is None else {"run": run})
-        return HEADER.pack(MAGIC, zlib.crc32(payload), len(payload)) + payload
+def to_bytes(facts: Facts, run: str | None = None) -> bytes:
+    """One record, which names its run."""
+    arrays = {f.name: np.ascontiguousarray(getattr(facts, f.name)) for f in fields(facts)}
+    payload = safetensors.numpy.save(arrays, None if run is None else {"run": run})
+    return HEADER.pack(MAGIC, zlib.crc32(payload), len(payload)) + payload
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ def append(path: Path, facts: Facts, run: str | None = None) -> None:
     with path.open("ab") as file:
         start = file.tell()
         try:
-            file.write(facts.to_bytes(run))
+            file.write(to_bytes(facts, run))
             file.flush()
             os.fsync(file.fileno())
         except OSError:

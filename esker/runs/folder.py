@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from esker.algorithms.facts import Facts
+from esker.algorithms.snapshot import Snapshot
 from esker.config.build import build, to_toml
+from esker.config.legacy import stored
 from esker.errors import Damage, RunError, UsageError
 from esker.runs import checkpoints
-from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
-from esker.runs.facts import Facts, Scan, append, load
+from esker.runs.checkpoints import DamagedCheckpoint
+from esker.runs.facts import Scan, append, load
 from esker.runs.facts import scan as scan_facts
 from esker.runs.files import read_small, write_whole
 from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
@@ -141,20 +144,23 @@ class RunFolder:
         check_trust(self.path, values, about if isinstance(about, dict) else {}, trust, without)
         check_trust(self.path, self.values(), self.about(), trust, without)
 
-    def config(self, kinds: dict[str, type[Any]]) -> Any:
-        """The resolved configuration."""
+    @property
+    def algo(self) -> str:
+        """The algorithm that the run was made with."""
+        algo = self.values().get("algo")
+        if not isinstance(algo, str):
+            raise UsageError(f"{str(self.config_file)!r} cannot be read: it names no algorithm")
+        return algo
+
+    def config(self, options_of: Callable[[str], type[Any]]) -> Any:
+        """The resolved configuration, of the class that `options_of` names for its algorithm."""
         values = self.values()
         try:
-            if values.get("algo") == "function" and "function" not in kinds:
-                raise UsageError(
-                    f"{str(self.path)!r} is a run of esker.Evolution, whose model and reward only Python has; "
-                    "continue it there with esker.Evolution.resume(run_dir, model, reward)"
-                )
-            kind = kinds[values.get("algo", "")]
-        except KeyError as error:
-            raise UsageError(f"{str(self.config_file)!r} cannot be read: unknown algorithm {error}") from error
+            kind = options_of(self.algo)
+        except UsageError as error:
+            raise UsageError(f"{str(self.path)!r}: {error}") from error
         unset = {name: None for name in _optional(kind) if name not in values}
-        return build(kind, unset, values)
+        return build(kind, unset, stored(values))
 
     def about(self) -> dict[str, Any]:
         """What the run began with: spaces, numeric fingerprint, versions."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from esker.config.options import RESUMABLE
+from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.runs.reading import RunData
 

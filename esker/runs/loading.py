@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from esker.algorithms import hybrids
-from esker.algorithms.loop import Outcome, Row, rewind
-from esker.config.options import ALGORITHMS, ESConfig
+from esker.algorithms import registry
+from esker.algorithms.loop import Outcome
+from esker.algorithms.observer import Row
+from esker.algorithms.snapshot import Snapshot
+from esker.engines.open import local_engine
 from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError
 from esker.noise.address import Purpose
 from esker.policies import spaces
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
-from esker.runs import checkpoints
-from esker.runs.assembly import (
-    build_state,
-    build_task,
-    environment_options,
-    open_engine,
-)
-from esker.runs.checkpoints import DamagedCheckpoint, Snapshot
+from esker.runs import checkpoints, snapshots
+from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.pointers import wanted
+from esker.runs.recovery import rewind
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
+from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 from esker.worlds.vectorizers import exact_vectorizer
@@ -70,7 +69,7 @@ class Run:
     @property
     def config(self) -> Any:
         """The resolved configuration."""
-        return self.folder.config(ALGORITHMS)
+        return self.folder.config(registry.options_of)
 
     @property
     def history(self) -> list[Row]:
@@ -115,7 +114,7 @@ def open_trained(
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
         folder.check_trust(trust, unused | OF_CLUSTER)
-        config, about = folder.config(ALGORITHMS), folder.about()
+        config, about = folder.config(registry.options_of), folder.about()
         snapshot, notices = find_snapshot(folder, checkpoint)
         return Trained(config, about, snapshot, [*folder.damage, *notices])
     try:
@@ -128,13 +127,14 @@ def open_trained(
     if not home.config_file.is_file():
         raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
     home.check_trust(trust, unused | OF_CLUSTER)
-    return Trained(home.config(ALGORITHMS), home.about(), snapshot, [])
+    return Trained(home.config(registry.options_of), home.about(), snapshot, [])
 
 
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
     """A run's snapshot, replayed from facts where none is left or it is damaged. Unknown ones raise UsageError."""
-    if not isinstance(folder.config(ALGORITHMS), ESConfig):
-        return hybrids.find_snapshot(folder, checkpoint)
+    algorithm = registry.find(folder.algo)
+    if not algorithm.commits_facts:
+        return snapshots.find(folder, checkpoint)
     committed = folder.committed()
     if not committed and not checkpoints.generations(folder.checkpoints):
         raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
@@ -145,12 +145,10 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
     snapshot, damaged = folder.newest(generation)
     if snapshot is not None and snapshot.generation == generation:
         return snapshot, said + damaged
-    config = folder.config(ALGORITHMS)
-    task = build_task(config, Environment(config.env), folder.about())
-    state, table = build_state(config, task)
+    config = folder.config(registry.options_of)
+    state = algorithm.start(config, Environment(config.env), folder.about(), False)
     rewind(folder, state, generation)
-    if table is not None:
-        table.close()
+    state.close()
     return state.snapshot(), [*said, *damaged, f"generation {generation} was recomputed from the facts"]
 
 
@@ -163,10 +161,16 @@ def load(run_dir: str | Path, checkpoint: str | int = "best", *, trust: Trust = 
     return policy_of(open_trained(run_dir, checkpoint, trust))
 
 
+def policy_task(trained: Trained, environment: Environment) -> Episodes:
+    """The task whose centre is the policy of a snapshot."""
+    task = registry.find(trained.config.algo).policy_task(trained.config, environment, trained.about)
+    return task.with_reference(trained.snapshot.arrays.get("reference"))
+
+
 def policy_of(trained: Trained) -> Policy:
     """The policy that acts with a snapshot."""
     config, about, snapshot = trained.config, trained.about, trained.snapshot
-    task = build_task(config, Environment(config.env), about).with_reference(snapshot.arrays.get("reference"))
+    task = policy_task(trained, Environment(config.env))
     normalizer = _normalizer(snapshot) if task.normalize else None
     space = spaces.from_json(about["observation_space"])
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
@@ -189,7 +193,7 @@ def evaluate(
     config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(
-        build_task(config, environment, trained.about).with_reference(snapshot.arrays.get("reference")),
+        policy_task(trained, environment),
         vectorizer=exact_vectorizer(environment, config.fresh_environments),  # an evaluation repeats from its seed
         seed=seed,
         center_episodes=episodes,
@@ -201,8 +205,8 @@ def evaluate(
         raise RunError(f"{task.describe(0, result.item)}: {result.error}\n{result.trace}".rstrip())
 
     plan = Plan(0, center=episodes, refuse=refuse)
-    with open_engine(task, workers) as engine:
-        engine.evaluate(Job(0, snapshot.arrays["center"], 0.0, normalizer), plan)
+    with contextlib.closing(local_engine(task, workers)) as engine:
+        engine.evaluate(Job.of_center(snapshot.arrays["center"], normalizer), plan)
     results = plan.of_center()
     return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
 
@@ -216,7 +220,7 @@ def _normalizer(snapshot: Snapshot) -> Any:
 
 def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> Environment:
     """The environment of a resolved configuration."""
-    options = environment_options(config)
+    options = registry.find(config.algo).environment(config)
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:

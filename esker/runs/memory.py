@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from esker.runs.checkpoints import Snapshot
-from esker.runs.facts import Facts
+from esker.algorithms.facts import Facts
+from esker.algorithms.snapshot import Snapshot
 
 
 class Nowhere:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from esker.config.options import ALGORITHMS, EvolutionConfig
+from esker.algorithms import registry
+from esker.config.options import EvolutionConfig
 from esker.errors import UsageError
 from esker.runs.curves import Curve
 from esker.runs.folder import RunFolder, is_checkpoint
@@ -30,7 +31,6 @@ AXIS_LABELS = {
     "generations": "generation",
     "time": "training time (s)",
 }
-KINDS: dict[str, type[Any]] = {**ALGORITHMS, "function": EvolutionConfig}
 # Columns that describe the policy: they keep their last value when a run stops at its goal.
 LASTING = frozenset({"center_return", "best_return", "return_mean", "return_max", "return_min", "episode_length_mean"})
 
@@ -90,7 +90,7 @@ def find_runs(paths: Iterable[str | Path]) -> list[Path]:
 def read_run(path: Path, name: str | None = None) -> RunData:
     """A run as it stands now. A folder that is none raises UsageError."""
     folder = RunFolder.open(path)
-    config = vars(folder.config(KINDS))
+    config = vars(folder.config(lambda algo: EvolutionConfig if algo == "function" else registry.options_of(algo)))
     return RunData(folder, name or path.name, dict(config), folder.about(), folder.status(), folder.rows())
 
 

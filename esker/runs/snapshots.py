@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from esker.algorithms.snapshot import Snapshot
 from esker.errors import Damage, UsageError
 from esker.runs import checkpoints
-from esker.runs.checkpoints import Snapshot
 from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
 

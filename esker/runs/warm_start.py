@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from esker.algorithms import registry
 from esker.algorithms.es import EvolutionStrategy
-from esker.config.options import ALGORITHMS
 from esker.errors import UsageError
 from esker.noise.directions import Row
 from esker.policies.network import Network, Shapes
 from esker.policies.normalizer import Statistics
 from esker.runs import checkpoints
-from esker.runs.assembly import build_task
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
 from esker.worlds.environments import Environment
 
 
-def warm_start(state: EvolutionStrategy, source: str, trust: Trust = False) -> str:
+def warm_start(state: Any, source: str, trust: Trust = False) -> str:
     """Let a state begin from `source`; answers a notice. What is missing or does not fit raises UsageError."""
     path = Path(source)
     if path.is_dir():
@@ -47,8 +46,8 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
         raise UsageError(f"init_from: checkpoint {error}; name another one, as {chosen.parent}/000010") from error
     folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
     folder.check_trust(trust, OF_ENVIRONMENT | OF_CLUSTER)
-    config, network = folder.config(ALGORITHMS), state.task.network
-    task = build_task(config, Environment(config.env), folder.about())
+    config, network = folder.config(registry.options_of), state.task.network
+    task = registry.find(config.algo).policy_task(config, Environment(config.env), folder.about())
     _check_shapes(str(path), task.network.shapes, network.shapes)
     statistics = None
     if task.normalize and state.task.normalize:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from esker.algorithms.loop import Returns, Row
+from esker.algorithms.observer import Returns, Row
 from esker.logs.text import number
 from esker.sweep.study import Sweep
 from esker.sweep.summary import best_trial, last_value

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import tomli_w
 
-from esker.config.options import ALGORITHMS, RESUMABLE
+from esker.algorithms import registry
+from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.sweep.space import Space, from_table, to_table
 
@@ -58,7 +59,7 @@ class SweepPlan:
     @property
     def kind(self) -> type[Any]:
         """The configuration that trials have."""
-        return ALGORITHMS[self.algo]
+        return registry.options_of(self.algo)
 
     def to_toml(self) -> str:
         """For `sweep.toml`."""
@@ -70,7 +71,7 @@ class SweepPlan:
         """The plan of a sweep folder. A file that is none raises UsageError."""
         try:
             values = tomllib.loads(path.read_text())
-            kind = ALGORITHMS[values["algo"]]
+            kind = registry.options_of(values["algo"])
             values |= {"space": from_table(values["space"], kind), "budget": Budget(**values["budget"])}
             return cls(**values)
         except (OSError, ValueError, KeyError, TypeError) as error:

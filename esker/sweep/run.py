@@ -10,10 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from esker import api
-from esker.config.build import read_values
-from esker.config.rllib import translate
 from esker.errors import RunError, UsageError
+from esker.runs.request import configure
 from esker.sweep.display import Display
 from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain
 from esker.sweep.space import default_space, parse_space
@@ -28,7 +26,7 @@ FAILURES = 3  # trials in a row that may fail before a sweep gives up
 class Request:
     """A sweep as asked for. None: not said, so that joining takes what the sweep has."""
 
-    env: str
+    env: str | None
     name: str | None = None
     folder: str = "sweeps"
     algo: str | None = None
@@ -79,9 +77,8 @@ def work(sweep: Sweep, limit: int, personal: Mapping[str, Any], display: Display
 
 def open_plan(request: Request) -> tuple[Path, SweepPlan]:
     """The folder and plan of a request: an existing sweep of that name, else a new one."""
-    algo = request.algo or "es"
-    options, config = _fixed_options(request, algo)
-    name = request.name or f"{config.env}-{algo}".replace("/", "-").replace(":", "-")
+    options, config = _fixed_options(request)
+    name = request.name or f"{config.env}-{config.algo}".replace("/", "-").replace(":", "-")
     if Path(name).name != name or name.startswith("."):
         raise UsageError(f"name is {name!r}; expected a plain name, which becomes a folder in --sweep-dir")
     folder = Path(request.folder) / name
@@ -93,14 +90,13 @@ def open_plan(request: Request) -> tuple[Path, SweepPlan]:
     return folder, plan
 
 
-def _fixed_options(request: Request, algo: str) -> tuple[dict[str, Any], Any]:
+def _fixed_options(request: Request) -> tuple[dict[str, Any], Any]:
     """The options that all trials share, and the configuration that a trial would have without the space."""
-    config, _, _ = api.configure(
-        request.env, request.options, algo=algo, preset=request.preset or "auto", config=request.config
+    asked = configure(
+        request.env, request.options, algo=request.algo, preset=request.preset or "auto", config=request.config
     )
-    file, _ = translate(read_values(request.config)) if request.config else ({}, [])
-    names = [name for name in {**file, **request.options} if name not in PERSONAL]
-    return {name: plain(getattr(config, name)) for name in names}, config
+    names = [name for name in asked.asked if name not in PERSONAL]
+    return {name: plain(getattr(asked.config, name)) for name in names}, asked.config
 
 
 def _asked(request: Request, config: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Union
 
 from esker.config.build import convert
-from esker.config.options import RESUMABLE
+from esker.config.resume import RESUMABLE
 from esker.errors import UsageError, nearest
 
 FIXED = RESUMABLE | {"env", "algo", "run_dir", "env_kwargs", "wrapper"}

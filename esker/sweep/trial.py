@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esker import api
-from esker.algorithms.loop import Observer, Row
+from esker.algorithms.observer import Observer, Row
 from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
 from esker.sweep.plan import Budget

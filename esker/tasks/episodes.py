@@ -18,7 +18,7 @@ from esker.noise.address import UINT64, Purpose, episode_seed, generator, key
 from esker.noise.counter import CounterNoise
 from esker.noise.directions import Noise
 from esker.noise.lowrank import LowRankNoise
-from esker.noise.population import Population, direction_of
+from esker.noise.population import direction_of
 from esker.noise.table import NoiseTable, TableNoise
 from esker.policies.heads import BoxHead, Head
 from esker.policies.layered import Layered
@@ -158,7 +158,7 @@ class Slots:
 
     def _evaluate(self, job: Job, take: Take, give: Give) -> int:
         self.job = job
-        self.population = Population(job.center, job.sigma, job.generation, self.task.antithetic, self.noise, range(0))
+        self.population = job.population.bound(self.noise)
         if isinstance(self.rows, SharedMLPRows):
             self.rows.set_center(job.center)
         busy, gaps = 0, list[int]()  # rows from 0 to busy are in use, except for the gaps
@@ -294,7 +294,7 @@ class Slots:
         """Give a row the parameters of a member, or of the centre."""
         if isinstance(self.rows, SharedMLPRows):
             direction, sign = direction_of(member or 0, self.task.antithetic)
-            self.rows.load(row, self.job.generation, direction, 0.0 if member is None else sign * self.job.sigma)
+            self.rows.load(row, self.job.generation, direction, 0.0 if member is None else sign * self.population.sigma)
         elif member is None:
             self.rows.parameters[row] = self.job.center
         else:

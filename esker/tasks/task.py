@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from esker.noise.directions import Row
+from esker.noise.population import Population
 from esker.noise.table import NoiseTable
 from esker.policies.normalizer import Normalizer, Sums
 
@@ -21,11 +22,24 @@ Give = Callable[[Sequence["Result"]], None]
 class Job:
     """What a worker must know to evaluate any item of one generation."""
 
-    generation: int
-    center: Row
-    sigma: float
+    population: Population
     normalizer: Normalizer | None = None
     episode_cap: int | None = None
+
+    @property
+    def generation(self) -> int:
+        """The generation that is evaluated."""
+        return self.population.generation
+
+    @property
+    def center(self) -> Row:
+        """The unperturbed parameters."""
+        return self.population.center
+
+    @classmethod
+    def of_center(cls, center: Row, normalizer: Normalizer | None = None) -> Job:
+        """A job that evaluates a centre and no members."""
+        return cls(Population(center, 0.0, 0, False, None, range(0)), normalizer)
 
 
 class Result(NamedTuple):

@@ -62,7 +62,7 @@ def as_json(findings: list[Finding]) -> dict[str, Any]:
 
 
 def _machine() -> list[Finding]:
-    from esker.runs.assembly import available_cores
+    from esker.system.cores import available_cores
 
     cores, total = available_cores(), os.cpu_count()
     threads = {name: os.environ[name] for name in THREADS if name in os.environ}

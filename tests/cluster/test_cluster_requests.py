@@ -16,13 +16,13 @@ import pytest
 from cluster_helpers import SMALL
 
 import esker
-import esker.api
 from esker.cluster.connect import join
 from esker.cluster.machine import worker_ports
 from esker.cluster.token import ensure_token
-from esker.engines.roster import Demand
+from esker.engines.demand import Demand
 from esker.errors import RunError, UsageError
-from esker.runs.assembly import available_cores
+from esker.runs.request import configure
+from esker.system.cores import available_cores
 
 Cli = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def test_an_address_without_a_cluster_is_named(address: str, said: str) -> None:
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        esker.api.configure("CartPole-v1", options, preset=None)
+        configure("CartPole-v1", options, preset=None)
 
 
 def test_the_command_says_in_one_line_that_nothing_answers(cli: Cli) -> None:

@@ -17,12 +17,15 @@ import pytest
 from cluster_helpers import Training, bits, wait_for
 
 import esker
-from esker.api import configure
+from esker.algorithms import hybrid_setup
+from esker.algorithms.algorithm import Workers
 from esker.cluster import connect
 from esker.config.hybrids import AESRLConfig
+from esker.engines import demand
 from esker.engines.ray_pool import RayPool
 from esker.errors import UsageError
 from esker.learners.rows import SharedRows
+from esker.runs.request import configure
 
 ENV = "cluster_worlds:Trudging"
 SMALL: dict[str, Any] = {
@@ -66,16 +69,14 @@ def alone(path: Path, **options: Any) -> bytes:
 @pytest.fixture
 def pools(monkeypatch: pytest.MonkeyPatch) -> list[RayPool]:
     """The pools that runs in this process open."""
-    from esker.algorithms import hybrid_parts
-
     opened: list[RayPool] = []
-    make = hybrid_parts.ray_pool
+    make = hybrid_setup.ray_pool
 
     def remembered(*arguments: Any) -> RayPool:
         opened.append(make(*arguments))
         return opened[-1]
 
-    monkeypatch.setattr(hybrid_parts, "ray_pool", remembered)
+    monkeypatch.setattr(hybrid_setup, "ray_pool", remembered)
     return opened
 
 
@@ -175,14 +176,15 @@ def test_the_actors_leave_a_part_of_a_gpu_to_the_critic(
         def get_runtime_context(cls) -> Any:
             return SimpleNamespace(get_node_id=lambda: "a")
 
-    monkeypatch.setattr(connect, "import_ray", lambda: FakeRay)
-    config = AESRLConfig(device="cuda", gpus_per_node=taken)
+    for module in (connect, demand):
+        monkeypatch.setattr(module, "import_ray", lambda: FakeRay)
+    config, workers = AESRLConfig(device="cuda", gpus_per_node=taken), Workers(2, critic=True)
     if critic is None:
         with pytest.raises(UsageError, match="leave none for the critic"):
-            connect.check_learner(config, apart=True)
+            connect.check_learner(config, workers)
     else:
-        connect.check_learner(config, apart=True)
-        assert connect.critic_demand(config).gpus_per_node == critic
+        connect.check_learner(config, workers)
+        assert demand.critic_demand(config).gpus_per_node == critic
 
 
 def test_a_folder_without_its_replay_is_not_resumed(tmp_path: Path) -> None:
@@ -241,7 +243,7 @@ def test_the_critic_of_a_gpu_goes_to_a_node_that_offers_one(
 
     node = two_nodes.add(cpus=0, num_gpus=1)
     wanted = connect.critic_demand(AESRLConfig(device="cuda"))
-    monkeypatch.setattr(connect, "critic_demand", lambda config: wanted)  # its node only claims to have a GPU
+    monkeypatch.setattr(hybrid_setup, "critic_demand", lambda config: wanted)  # its node only claims to have a GPU
     found: list[str] = []
 
     def see(row: dict[str, Any]) -> bool:
@@ -288,7 +290,7 @@ def test_after_a_kill_of_everything_resume_ends_with_the_same_bits(tmp_path: Pat
 
 @pytest.mark.faults
 def test_ctrl_c_with_a_ray_of_its_own_saves_and_names_the_resume_command(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    small = "--hidden 8 --batch-size 8 --initial-steps 40 --results-per-generation 3 --critic-chunk 20 --actors 2"
+    small = "--hidden 8 --batch-size 8 --initial-steps 40 --results-per-generation 3 --critic-chunk 20 --workers 2"
     flags = ["--algo", "aes-rl", "--mean-update-param", "5", "--run-dir", "r", *small.split()]
     process = subprocess.Popen(
         [sys.executable, "-m", "esker", "train", "hybrid_worlds:Reach", "--engine", "ray", *flags],

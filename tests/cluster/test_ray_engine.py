@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 from cluster_helpers import during, wait_for
 
+from esker.algorithms.episodes_task import build_task
 from esker.cluster.shared_update import SharedNoise, ranges
 from esker.config.options import ESConfig
+from esker.engines.demand import Demand
 from esker.engines.engine import InlineEngine
 from esker.engines.node import setup_for
 from esker.engines.packing import pack, unpack
 from esker.engines.plan import Plan
 from esker.engines.ray import RayEngine
-from esker.engines.roster import Demand, Roster
+from esker.engines.roster import Roster
+from esker.noise.population import Population
 from esker.noise.table import NoiseTable, TableNoise
-from esker.runs.assembly import build_task, describe
+from esker.runs.about import describe
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
 from esker.worlds.environments import Environment
@@ -37,7 +40,8 @@ def make_task(env: str = "CartPole-v1", slots: int = 4, hidden: int = 8, **kwarg
 
 
 def make_job(task: Episodes, generation: int = 3) -> Job:
-    return Job(generation, task.network.initial(np.random.default_rng(0)), 0.1)
+    center = task.network.initial(np.random.default_rng(0))
+    return Job(Population(center, 0.1, generation, True, None, range(0)))
 
 
 def evaluated(engine: Any, task: Episodes, **options: Any) -> dict[int, Any]:

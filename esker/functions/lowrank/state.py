@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.algorithms.center import Center, Progress
+from esker.algorithms.facts import Facts
+from esker.algorithms.observer import Row as JournalRow
+from esker.algorithms.snapshot import Snapshot
 from esker.config.options import EvolutionConfig
 from esker.functions.lowrank.batches import LowRankBatches, LowRankJob
 from esker.functions.lowrank.strategy import LowRankES, Rates
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import resolve_device
 from esker.noise.directions import Row
-from esker.runs.checkpoints import Snapshot
-from esker.runs.facts import Facts
 from esker.system.torch_threads import one_torch_thread
 
 
@@ -23,13 +23,11 @@ class LowRankEvolution(FunctionEvolution):
     """Moves a centre that stays on its device; on a CPU updates keep to one thread, for equal bits."""
 
     def __init__(self, config: EvolutionConfig, center: Row, task: LowRankBatches) -> None:
-        self.config = config
-        self.progress = Progress()
-        self.describe = None
-        self.best: torch.Tensor | None = None
         rates = Rates(**{name: getattr(config, name) for name in Rates.__dataclass_fields__})
         start = torch.from_numpy(center)
-        self.strategy: Any = LowRankES(start, task.parts, rates, config.seed, resolve_device(task.device))
+        strategy: Any = LowRankES(start, task.parts, rates, config.seed, resolve_device(task.device))
+        super().__init__(config, strategy, None)
+        self.strategy: Any = strategy
 
     @property
     def final(self) -> Row:
@@ -45,15 +43,10 @@ class LowRankEvolution(FunctionEvolution):
         """Whether this generation's centre is to be kept: with final='last' none is, since each costs a snapshot."""
         return self.config.final == "best" and super().improves(facts)
 
-    def advance(self, facts: Facts) -> dict[str, Any]:
-        """Move everything by one generation; returns its row of the journal."""
-        if Center.improves(self, facts):
-            better = float(facts.center_returns.mean()), int(facts.generation[0])
-            if self.config.final == "best":
-                self.best = self.strategy.center.clone()
-            self.progress.best_return, self.progress.best_generation = better
+    def move(self, facts: Facts) -> JournalRow:
+        """Tell the strategy, on one thread where that decides the bits."""
         with one_torch_thread(self.strategy.device.type == "cpu"):
-            return Center.advance(self, facts)
+            return super().move(facts)
 
     def snapshot(self) -> Snapshot:
         """Everything that is state, and the start where the centre is pulled back to it."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from esker.api import configure
 from esker.engines.local import LocalEngine
-from esker.runs.assembly import build_state, build_task, describe
 from esker.tools.bench import Measurement
+from esker.tools.bench.prepared import prepared
 
 GENERATIONS = 200
 MEASURABLE = Path("/proc/self/smaps").exists()  # Linux
@@ -16,17 +15,15 @@ MEASURABLE = Path("/proc/self/smaps").exists()  # Linux
 
 def measure(quick: bool) -> list[Measurement]:
     """Private memory of a CartPole worker after 20 generations and after 200 more."""
-    config, environment, _ = configure("CartPole-v1", {"population": 40, "sigma": 0.1}, preset=None)
-    task = build_task(config, environment, describe(environment.make()))
-    state, table = build_state(config, task)
-    engine = LocalEngine(task, 2, table)
+    state, _ = prepared("CartPole-v1", {"population": 40, "sigma": 0.1})
+    engine = LocalEngine(state.task, 2, state.table)
     sizes = []
     with tempfile.TemporaryDirectory():
         try:
             for generation in range(20 + (GENERATIONS // 4 if quick else GENERATIONS) + 1):
                 plan = state.plan()
                 engine.evaluate(state.job(), plan)
-                state.advance(state.facts(plan, 0.0))
+                state.replay(state.facts(plan, 0.0))
                 if generation >= 20:
                     sizes.append(max(private(pid) for pid in engine.pids))
         finally:

@@ -16,15 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from esker.algorithms.loop import apply
-from esker.api import configure
+from esker.algorithms.snapshot import Snapshot
 from esker.engines.local import LocalEngine
-from esker.runs.assembly import build_state, build_task, describe, open_engine
-from esker.runs.checkpoints import Snapshot
+from esker.engines.open import local_engine
 from esker.runs.folder import RunFolder
 from esker.tools.bench import Measurement
+from esker.tools.bench.prepared import prepared
 from esker.tools.bench.replay import Replayers, cpu_seconds, recorder
-from esker.worlds.environments import silence
 
 WORKERS = 2
 TURNS = 3  # generations and replays of one slice, taken in turns: on a shared machine neighbours in time are alike
@@ -90,26 +88,23 @@ class Turns:
 
 def alternate(case: Case, folder: Path, slices: int, workers: int = WORKERS) -> Turns:
     """Take turns: a whole generation, and a bare replay of its episodes by as many processes."""
-    config, environment, _ = configure(case.env, case.options, preset=None)
-    with silence():
-        about = describe(environment.make())
-    task = build_task(config, environment, about)
-    state, table = build_state(config, task)
+    state, about = prepared(case.env, case.options)
+    task, table, config = state.task, state.table, state.config
     if case.solved_first:
         state.restore(_solved(case.env, folder))
-        state.strategy.sigma = config.sigma
+        state.strategy.sigma = config.sigma  # type: ignore[attr-defined]
     start = state.snapshot()
     recorded = replace(task, environment=recorder(case.env, folder), vectorizer="gymnasium")
-    with open_engine(recorded, workers, table) as engine:
+    with closing(local_engine(recorded, workers, table)) as engine:
         engine.evaluate(state.job(), state.plan())
     run = RunFolder.create(folder / f"run-{workers}", config, about)
     ours: list[float] = []
     raw: list[float] = []
-    engine = LocalEngine(task, workers, table)
-    with closing(engine), Replayers(case.env, folder, workers) as replayers:
+    stepping = LocalEngine(task, workers, table)
+    with closing(stepping), Replayers(case.env, folder, workers) as replayers:
 
         def processor() -> tuple[float, float]:
-            return cpu_seconds([os.getpid(), *engine.pids]), cpu_seconds(replayers.pids)
+            return cpu_seconds([os.getpid(), *stepping.pids]), cpu_seconds(replayers.pids)
 
         for number in range(slices * TURNS + 1):  # the first turn warms both up
             if number == 1:
@@ -117,10 +112,10 @@ def alternate(case: Case, folder: Path, slices: int, workers: int = WORKERS) -> 
             state.restore(start)
             began = time.perf_counter()
             plan = state.plan()
-            engine.evaluate(state.job(), plan)
+            stepping.evaluate(state.job(), plan)
             facts = state.facts(plan, 0.0)
             run.commit(facts)
-            apply(run, state, facts)
+            run.write_row(state.replay(facts, run))
             spent = time.perf_counter() - began
             replayed = replayers.replay()
             if number:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import gymnasium as gym
 
-from esker.api import configure
-from esker.runs.assembly import build_state, build_task, describe, open_engine
+from esker.engines.open import local_engine
 from esker.tools.bench import Measurement
-from esker.worlds.environments import Environment, silence
+from esker.tools.bench.prepared import prepared
+from esker.worlds.environments import Environment
 
 WORKERS = 2
 
@@ -21,14 +22,10 @@ def useful_steps(quick: bool) -> list[Measurement]:
     """Steps that belong to committed episodes ÷ steps the environments were given, for episodes that end early."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment("esker.tools.bench.useful:counting", kwargs={"env": "Hopper-v5", "folder": folder})
-        config, _, _ = configure("Hopper-v5", {"population": 100, "center_episodes": 2}, preset=None)
-        with silence():
-            about = describe(environment.make())
-        task = build_task(config, environment, about)
-        state, table = build_state(config, task)
+        state, _ = prepared("Hopper-v5", {"population": 100, "center_episodes": 2}, environment)
         for path in Path(folder).iterdir():
             path.unlink()
-        with open_engine(task, WORKERS, table) as engine:
+        with closing(local_engine(state.task, WORKERS, state.table)) as engine:
             plan = state.plan()
             engine.evaluate(state.job(), plan)
         useful = sum(result.length for result in plan.results.values())

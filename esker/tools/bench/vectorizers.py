@@ -6,11 +6,11 @@ import statistics
 import time
 from typing import Any
 
-from esker.api import configure
-from esker.runs.assembly import build_state, build_task, describe, open_engine
+from esker.algorithms.es import EvolutionStrategy
+from esker.engines.engine import Engine
+from esker.engines.open import local_engine
 from esker.tools.bench import Measurement
-from esker.worlds.environments import silence
-from esker.worlds.reference import collect_reference
+from esker.tools.bench.prepared import prepared
 
 WORKERS = 2
 CASES: dict[str, dict[str, Any]] = {
@@ -33,28 +33,20 @@ def _case(env: str, options: dict[str, Any], slices: int) -> Measurement:
     opened = {name: _open(env, options | {"vectorizer": name}) for name in rates}
     try:
         for number in range(slices + 1):  # the first slice warms up
-            for name, (state, engine, _) in opened.items():
+            for name, (state, engine) in opened.items():
                 began, plan = time.perf_counter(), state.plan()
                 engine.evaluate(state.job(), plan)
                 steps = sum(result.length for result in plan.results.values())
                 if number:
                     rates[name].append(steps / (time.perf_counter() - began))
     finally:
-        for _, _, context in opened.values():
-            context.__exit__(None, None, None)
+        for _, engine in opened.values():
+            engine.close()
     medians = {name: statistics.median(values) for name, values in rates.items()}
     detail = {f"{name} steps/s": f"{value:,.0f}" for name, value in medians.items()}
     return Measurement(f"envpool/{env}", medians["envpool"] / medians["gymnasium"], "× Gymnasium", "> 1", detail)
 
 
-def _open(env: str, options: dict[str, Any]) -> tuple[Any, Any, Any]:
-    config, environment, _ = configure(env, {"center_episodes": 1, **options}, preset=None)
-    with silence():
-        probe = environment.make()
-        about = describe(probe)
-    task = build_task(config, environment, about)
-    if getattr(task.network, "normalized", False):
-        task = task.with_reference(collect_reference(probe, config.reference_frames, config.seed))
-    state, table = build_state(config, task)
-    context = open_engine(task, WORKERS, table)
-    return state, context.__enter__(), context
+def _open(env: str, options: dict[str, Any]) -> tuple[EvolutionStrategy, Engine]:
+    state, _ = prepared(env, {"center_episodes": 1, **options})
+    return state, local_engine(state.task, WORKERS, state.table)

@@ -9,27 +9,28 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from esker.config.hybrids import HybridConfig
+from esker.algorithms.algorithm import About, Algorithm, Site, Workers
+from esker.algorithms.hybrid import Hybrid, Parts
+from esker.config.hybrids import HybridConfig, check_device
+from esker.engines.demand import Demand, critic_demand, demand_of
+from esker.engines.pool import InlinePool, LocalPool, Pool
 from esker.errors import UsageError
+from esker.learners.replay import Replay
 from esker.learners.rows import REPLAY_FILE, Layout, SharedRows
 from esker.learners.spec import LearnerSpec
 from esker.noise.address import Purpose
 from esker.policies import spaces
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
-from esker.runs.folder import RunFolder
 from esker.tasks.episodes import Episodes
 from esker.tasks.hybrid import HybridTask
 from esker.worlds.environments import Environment
 
 if TYPE_CHECKING:
     from esker.engines.ray_pool import RayPool
-    from esker.learners.replay import Replay
-
-Note = Callable[[str], None]
 
 
-def build_task(config: HybridConfig, environment: Environment, about: dict[str, Any]) -> HybridTask:
+def build_task(config: HybridConfig, environment: Environment, about: About, device: str = "cpu") -> HybridTask:
     """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
     actions = spaces.from_json(about["action_space"])
     if not isinstance(actions, gym.spaces.Box):
@@ -53,7 +54,7 @@ def build_task(config: HybridConfig, environment: Environment, about: dict[str, 
         tau=config.tau,
         policy_noise=config.policy_noise,
         noise_clip=config.noise_clip,
-        device=loop_device(config),
+        device=device,
         compile=config.compile,
     )
     network = MLP(spec.actor_sizes, config.actor_activation)
@@ -61,22 +62,7 @@ def build_task(config: HybridConfig, environment: Environment, about: dict[str, 
     return HybridTask(environment, network, head, spec, config.seed, config.replay_size, config.fresh_environments)
 
 
-def build_state(config: Any, task: HybridTask) -> Any:
-    """The initial state of a run."""
-    if config.algo == "td3":
-        from esker.algorithms.td3 import TD3Run
-
-        return TD3Run(config, task)
-    if config.algo in ("cem-rl", "p-cem-rl"):
-        from esker.algorithms.cem_rl import CEMRL
-
-        return CEMRL(config, task)
-    from esker.algorithms.asynchronous import Asynchronous
-
-    return Asynchronous(config, task)
-
-
-def acting_task(config: HybridConfig, environment: Environment, about: dict[str, Any]) -> Episodes:
+def policy_task(config: HybridConfig, environment: Environment, about: About) -> Episodes:
     """The task whose centre is a run's policy: its network and head, for whoever evaluates, renders or exports it."""
     task = build_task(config, environment, about)
     return Episodes(
@@ -96,66 +82,65 @@ def environment_options(config: HybridConfig) -> dict[str, Any]:
     return {**options, "max_episode_steps": config.max_episode_steps}
 
 
-def open_parts(config: Any, task: HybridTask, folder: RunFolder, training_steps: int, note: Note) -> Any:
+def open_parts(state: Hybrid, workers: Workers, site: Site) -> Parts:
     """Workers and replay buffer, to be closed whatever happens."""
-    from esker.algorithms.hybrid import Parts
-    from esker.engines.pool import InlinePool, LocalPool, Pool
-    from esker.learners.replay import Replay
-
-    rows = SharedRows.create(folder.path / REPLAY_FILE if config.replay_file else None, task.spec.layout.width)
+    config, task = state.config, state.task
+    rows = SharedRows.create(site.path / REPLAY_FILE if config.replay_file else None, task.spec.layout.width)
     replay = Replay(rows, config.replay_size, task.spec.device, task.replay_begin)
-    replay.see(training_steps)
-    kinds = processes(config)
+    replay.see(state.progress.training_steps)
     pool: Pool
     if config.engine == "ray":
-        pool = ray_pool(config, task, replay, folder.about()["fingerprint"], note)
+        pool = ray_pool(config, task, workers, replay, site)
+    elif workers.count:
+        pool = LocalPool(task, rows, {"actor": workers.count, "critic": int(workers.critic)}, config.step_timeout)
     else:
-        pool = LocalPool(task, rows, kinds, config.step_timeout) if kinds["actor"] else InlinePool(task, rows)
+        pool = InlinePool(task, rows)
     return Parts(pool, replay)
 
 
-def ray_pool(config: Any, task: HybridTask, replay: Replay, fingerprint: str | None, note: Note) -> RayPool:
+def ray_pool(config: HybridConfig, task: HybridTask, workers: Workers, replay: Replay, site: Site) -> RayPool:
     """The pool of the cluster that this process is connected to."""
-    from esker.cluster.connect import critic_demand, demand_of
     from esker.engines.node import setup_for
     from esker.engines.node_pool import NodePool
     from esker.engines.ray_pool import RayPool
     from esker.engines.roster import Roster
 
-    def roster(device: str, demand: Any) -> Roster:
+    def roster(device: str, demand: Demand) -> Roster:
         there = replace(task, spec=replace(task.spec, device=device))
-        setup = setup_for(there, None, config.step_timeout, fingerprint, config.inexact)
+        setup = setup_for(there, None, config.step_timeout, site.fingerprint, config.inexact)
         return Roster(setup, demand, kind=NodePool)
 
-    kinds = processes(config)
-    rosters = {"actor": roster(config.device if config.gpus_per_node else "cpu", demand_of(config, kinds["actor"]))}
-    if kinds["critic"]:
+    rosters = {"actor": roster(config.device if config.gpus_per_node else "cpu", demand_of(config, workers.count))}
+    if workers.critic:
         rosters["critic"] = roster(config.device, critic_demand(config))
-    return RayPool(rosters, replay, config.replay_size, note)
+    return RayPool(rosters, replay, config.replay_size, site.note)
 
 
-def loop_device(config: Any) -> str:
-    """Where the process of the loop trains; on a cluster, a critic of its own and the actors train elsewhere."""
-    elsewhere = config.engine == "ray" and not learns_in_loop(config)
-    return "cpu" if elsewhere else str(config.device)
+def hybrid(
+    name: str,
+    config: type[HybridConfig],
+    state: Callable[[Any, HybridTask], Hybrid],
+    workers: Callable[[Any], Workers],
+) -> Algorithm:
+    """An algorithm with gradients: `state` is made from a configuration and its task."""
 
+    def device_of(config: HybridConfig) -> str:
+        """Where the process of the loop trains; on a cluster, a separate critic and the actors train elsewhere."""
+        return config.device if config.engine == "local" or workers(config).learns_in_loop else "cpu"
 
-def learns_in_loop(config: Any) -> bool:
-    """Whether the process of the loop trains networks itself."""
-    return not processes(config)["critic"] and not getattr(config, "deterministic", False)
+    def start(config: HybridConfig, environment: Environment, about: About, new: bool = False) -> Hybrid:
+        device = device_of(config)
+        if device != "cpu":
+            check_device(device)
+        return state(config, build_task(config, environment, about, device))
 
-
-def processes(config: Any) -> dict[str, int]:
-    """How many processes of each kind a configuration wants; no actor: everything inside this process."""
-    from esker.runs.assembly import available_cores
-
-    if config.algo == "td3":
-        return {"actor": config.workers or (1 if config.engine == "ray" else 0), "critic": 0}
-    if config.algo == "cem-rl":
-        most = config.population if config.address is not None else available_cores()
-        return {"actor": most if config.workers is None else config.workers, "critic": 0}
-    if getattr(config, "deterministic", False):
-        return {"actor": 1 if config.workers is None else config.workers, "critic": 0}
-    actors = config.actors if config.workers is None else config.workers
-    apart = config.algo != "p-cem-rl" or config.parallel_critic
-    return {"actor": actors, "critic": 1 if apart else 0}
+    return Algorithm(
+        name,
+        config,
+        start,
+        policy_task=policy_task,
+        open=lambda state, site: open_parts(state, workers(state.config), site),
+        workers=workers,
+        environment=environment_options,
+        commits_facts=False,
+    )

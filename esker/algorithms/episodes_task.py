@@ -1,0 +1,81 @@
+"""From a configuration to the task of a policy: environment, network, action head, episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esker.algorithms.algorithm import About
+from esker.config.options import ESConfig
+from esker.errors import UsageError
+from esker.noise.shaping import SIGN_SHAPINGS
+from esker.policies import spaces
+from esker.policies.choose import network_for
+from esker.policies.heads import BoxHead, head_for
+from esker.policies.observations import is_image
+from esker.tasks.episodes import Episodes
+from esker.worlds.atari import Atari
+from esker.worlds.environments import Environment
+from esker.worlds.vectorizers import Vectorizer, exact_vectorizer
+
+CACHE_BYTES = 2**20
+MUJOCO_BYTES = 44_000  # of a simulator and its Python objects that a step of a Gymnasium MuJoCo world touches, about
+
+
+def build_task(config: ESConfig, environment: Environment, about: About) -> Episodes:
+    """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
+    actions = spaces.from_json(about["action_space"])
+    head = head_for(actions, config.action_mode, config.bins)
+    if config.action_noise and not isinstance(head, BoxHead):
+        raise UsageError(
+            f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
+        )
+    observations = spaces.from_json(about["observation_space"])
+    network = network_for(config, observations, head.outputs)
+    return Episodes(
+        environment=environment,
+        network=network,
+        head=head,
+        seed=config.seed,
+        episodes_per_member=config.episodes_per_member,
+        center_episodes=config.center_episodes,
+        common_seeds=config.common_seeds,
+        normalize=config.normalize_observations and not is_image(observations),
+        action_noise=config.action_noise,
+        sign_fitness=config.shaping in SIGN_SHAPINGS,
+        survival_bonus=config.survival_bonus or 0.0,
+        fresh_environments=config.fresh_environments,
+        rank=config.rank if config.noise == "low-rank" else None,
+        slots=config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0),
+        vectorizer=_vectorizer(config, environment),
+    )
+
+
+def _vectorizer(config: ESConfig, environment: Environment) -> Vectorizer:
+    if config.vectorizer is None or config.vectorizer == "auto":
+        return exact_vectorizer(environment, config.fresh_environments)
+    return config.vectorizer
+
+
+def default_slots(dimension: int, simulator: int = 0) -> int:
+    """As many rows as keep their parameters and simulators in about a megabyte of cache; only speed depends on it."""
+    return max(6, min(64, CACHE_BYTES // (4 * dimension + simulator)))
+
+
+def environment_options(config: ESConfig) -> dict[str, Any]:
+    """How a configuration makes its environment."""
+    small = config.network == "conv-lstm"
+    atari = Atari(
+        screen_size=config.screen_size or (42 if small else 84),
+        frame_stack=config.frame_stack or (1 if small else 4),
+        frame_skip=config.frame_skip,
+        noop_max=config.noop_max,
+        sticky_actions=config.sticky_actions,
+        max_frames=config.max_frames,
+    )
+    return {
+        "kwargs": dict(config.env_kwargs),
+        "wrappers": config.wrapper,
+        "max_episode_steps": config.max_episode_steps,
+        "time_aware": config.time_aware,
+        "atari": atari,
+    }

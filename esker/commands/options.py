@@ -1,0 +1,51 @@
+"""The flags of `train` and `sweep`: those of the algorithm that the command line names."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from esker.algorithms import registry
+from esker.config.flags import Parser, add_options
+from esker.config.legacy import OLD_NAMES
+from esker.errors import UsageError
+from esker.runs.request import algorithm_named, refuse_others
+
+NOT_FLAGS = ("env", "algo")
+# What `--help` lists; `--help-all` lists everything.
+COMMON = frozenset(
+    [
+        *("population", "sigma", "lr", "optimizer", "weight_decay", "shaping", "strategy", "noise"),
+        *("episodes_per_member", "center_episodes", "network", "hidden", "activation", "normalize_observations"),
+        *("action_mode", "init_from", "env_kwargs", "wrapper", "max_episode_steps", "on_error"),
+        *("generations", "steps", "training_steps", "wall_time", "goal", "patience"),
+        *("engine", "address", "workers", "slots", "device"),
+        *("batch_size", "discount", "replay_size", "initial_steps", "exploration_noise", "rl_ratio", "rl_population"),
+        *("deterministic", "mean_update", "mean_update_param", "var_update", "var_init"),
+        *("seed", "run_dir", "checkpoint_every", "keep", "log", "quiet"),
+    ]
+)
+
+
+def add_algorithm_options(parser: Parser, arguments: Sequence[str], without: Iterable[str] = ()) -> None:
+    """Flags for the options of the algorithm that `arguments` name, and hidden ones under older names."""
+    try:
+        algorithm = registry.find(algorithm_named(arguments))
+    except UsageError:  # said when the command runs
+        algorithm = registry.find("es")
+    known = {option.name for option in fields(algorithm.config)} - set(without)
+    add_options(parser, algorithm.config, known, None if "--help-all" in arguments else COMMON)
+    for name in OLD_NAMES:
+        parser.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--help-all", action="help", help="list every option of the algorithm")
+    parser.explain = lambda flag: refuse_others(algorithm, [flag.removeprefix("--").replace("-", "_")])
+
+
+def options_given(namespace: Namespace) -> dict[str, Any]:
+    """The options that were given as flags, under the names they were given."""
+    algorithms = [registry.find(algorithm_named(namespace.arguments))]
+    known = {option.name for algorithm in algorithms for option in fields(algorithm.config)} | set(OLD_NAMES)
+    return {name: value for name, value in vars(namespace).items() if name in known and name not in NOT_FLAGS}

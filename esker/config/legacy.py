@@ -1,0 +1,37 @@
+"""Options of earlier versions: what they are called now, and which are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from esker.errors import UsageError
+
+# An option that is gone, the value at which it did nothing, and what to do instead.
+REMOVED: dict[str, tuple[Any, str]] = {
+    "critics": (1, "one critic is what there is"),
+    "sigma_adaptation": (None, "use --algo snes or pgpe, which adapt a scale for every parameter"),
+    "reward_scale": (1.0, "scale the reward with a wrapper, or change --lr: only raw shaping depends on it"),
+}
+OLD_NAMES = (*REMOVED, "actors")
+
+
+def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Values under their present names, with a notice for each that was translated. What cannot be raises UsageError."""
+    result, notices = dict(values), []
+    for name, (harmless, remedy) in REMOVED.items():
+        if name in result and str(result.pop(name)) not in (str(harmless), str(harmless).removesuffix(".0")):
+            raise UsageError(f"{name} is {values[name]}, and this option is gone; {remedy}")
+    if "actors" in result:
+        actors = result.pop("actors")
+        if "workers" in result and str(result["workers"]) != str(actors):
+            raise UsageError(f"workers is {result['workers']} and actors is {actors}, which mean the same; give one of them")
+        result["workers"] = actors
+        notices.append(f"actors = {actors} is workers = {actors}")
+    return result, notices
+
+
+def stored(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a run folder of any version: there `actors` gave way to `workers` and to `deterministic`."""
+    gives_way = "workers" in values or values.get("deterministic", False)
+    return modernize({name: value for name, value in values.items() if name != "actors" or not gives_way})[0]

@@ -1,0 +1,26 @@
+"""What `esker resume` may change: where and how long a run goes on, never what it computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from esker.config.hybrids import HybridStopOptions
+from esker.config.options import EngineOptions, LogOptions, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavingOptions:
+    """Run"""
+
+    checkpoint_every: int | None = option(None, "write a snapshot every N generations", low=1)
+    keep: int | None = option(None, "keep this many newest snapshots beside the first and the best; 'none' keeps all", low=1)
+    quiet: bool = option(False, "print nothing but errors")
+    inexact: bool = option(False, "go on although this machine computes other bits than the one the run began on")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions(HybridStopOptions, EngineOptions, LogOptions, SavingOptions):
+    """Everything that may be given anew."""
+
+
+RESUMABLE = frozenset(option.name for option in fields(ResumeOptions))

@@ -1,0 +1,68 @@
+"""A session: a run that is ready to go on. Starting, resuming and a cluster's coordinator make one each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from esker.algorithms.algorithm import Algorithm, Engine, Site
+from esker.algorithms.loop import State
+from esker.algorithms.observer import Observer
+from esker.runs.about import check_fingerprint, describe
+from esker.runs.folder import RunFolder, default_path
+from esker.runs.recovery import catch_up
+from esker.runs.request import Request
+from esker.runs.trust import Trust
+from esker.runs.warm_start import warm_start
+from esker.worlds.environments import Environment, reset_is_exact, tried
+from esker.worlds.vectorizers import confirm_vectorizer
+
+
+@dataclass
+class Session:
+    """A run folder, the state that its algorithm goes on from, and what is worth knowing before that."""
+
+    algorithm: Algorithm
+    environment: Environment | None
+    folder: RunFolder
+    state: State
+    notices: list[str]
+
+    def open(self, observer: Observer) -> Engine:
+        """The run's workers."""
+        site = Site(self.folder.path, self.folder.about().get("fingerprint"), observer.note)
+        return self.algorithm.open(self.state, site)
+
+
+def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Session:
+    """A new run, in a new folder. `elsewhere`: a coordinator on a cluster goes on with it."""
+    algorithm, environment, notices = request.algorithm, request.environment, list(request.notices)
+    with tried(environment, request.config.step_timeout) as probe:
+        about = describe(probe)
+        config, chosen = algorithm.complete(request.config, environment, probe)
+        if not config.fresh_environments and config.exact_resets and not reset_is_exact(probe):
+            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments helps")
+    state = algorithm.start(config.elsewhere() if elsewhere else config, environment, about, True)
+    notices += chosen + state.notices
+    if config.init_from is not None:
+        notices.append(warm_start(state, config.init_from, trust))
+    path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
+    folder = RunFolder.create(path, replace(config, run_dir=None), about)  # it can be moved: it does not name itself
+    folder.lock()
+    folder.checkpoint(state.snapshot(), latest=True)
+    return Session(algorithm, environment, folder, state, notices)
+
+
+def resume(folder: RunFolder, algorithm: Algorithm, config: Any, environment: Environment, notices: list[str]) -> Session:
+    """A run that goes on where its folder stands."""
+    state = algorithm.start(config, environment, folder.about(), False)
+    return Session(algorithm, environment, folder, state, notices + catch_up(algorithm, folder, state))
+
+
+def check_machine(folder: RunFolder, config: Any, environment: Environment) -> tuple[Any, list[str]]:
+    """Refuse a machine that computes other bits, by a look at the environment; what it cannot step natively it need not."""
+    with tried(environment, config.step_timeout) as probe:
+        notices = check_fingerprint(folder, probe, config.inexact)
+        stepped, chosen = confirm_vectorizer(config, environment, probe)
+        return stepped, notices + chosen

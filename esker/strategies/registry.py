@@ -1,0 +1,38 @@
+"""The strategies by name: ours, those that installed packages offer, and any by import path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from esker.errors import UsageError
+from esker.system.plugins import find_part
+
+if TYPE_CHECKING:
+    from esker.strategies.strategy import Strategy
+
+GROUP = "esker.strategies"  # the entry-point group of other packages' strategies
+BUILT_IN = {"openai-es": "esker.strategies.openai_es:OpenAIES"}
+METHODS = ("ask", "tell", "state_dict", "load_state_dict")
+
+
+def find_strategy(name: str) -> Callable[..., Strategy]:
+    """The class of a strategy, by name or by path `module:Class`. What does not fit raises UsageError."""
+    found = find_part("strategy", name, BUILT_IN, GROUP)
+    missing = [method for method in METHODS if not callable(getattr(found, method, None))]
+    if not callable(found) or missing:
+        lacks = f"it has no {', '.join(missing)}" if missing else "it cannot be called"
+        raise UsageError(f"strategy {name!r} does not fit: {lacks}; see docs/extending.md")
+    return found
+
+
+def build_strategy(make: Callable[..., Strategy], center: Any, options: Mapping[str, Any]) -> Strategy:
+    """A strategy that starts at `center`, with those of the options that its constructor names. Raises UsageError."""
+    parameters = list(inspect.signature(make).parameters.values())[1:]  # the centre comes first
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = {p.name for p in parameters}
+    try:
+        return make(center, **{name: value for name, value in options.items() if takes_any or name in known})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"strategy {getattr(make, '__name__', make)}: {error}") from error
