@@ -232,7 +232,7 @@ def test_several_seeds_train_in_one_command(ask: Ask, tmp_path: Path) -> None:
     status, output, _ = ask("train", "CartPole-v1", "--seeds", "3..4", "--run-dir", "r", *SMALL)
     assert status == 0
     assert [tomllib.loads((tmp_path / "r" / f"s{s}" / "config.toml").read_text())["seed"] for s in (3, 4)] == [3, 4]
-    assert "all seeds" in output
+    assert "2 seeds: " in output
 
 
 def test_the_default_run_folder_names_environment_algorithm_and_seed(ask: Ask, tmp_path: Path) -> None:
