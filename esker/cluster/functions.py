@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from esker.cluster.connect import connect, demand_of
+from esker.cluster.connect import connect
 from esker.config.options import EvolutionConfig
+from esker.engines.demand import demand_of
 from esker.engines.node import setup_for
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Roster
