@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from rich.console import Console
@@ -87,3 +88,33 @@ def test_notebook_has_one_output_in_place(handle: Handle, tmp_path: Path, capsys
 def test_notebook_is_recognised() -> None:
     console = Console(force_jupyter=True)
     assert isinstance(observer_for(console, quiet=False), Notebook)
+
+
+@pytest.mark.parametrize("options", [{}, {"network": "gru", "hidden": (8,)}, {"normalize_observations": False}])
+def test_batch_of_observations_gets_the_actions_of_each_alone(options: dict[str, Any]) -> None:
+    run = small_run("Pendulum-v1", generations=1, **options)
+    observations = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+    batched = esker.load(run)
+    found = np.stack([batched.act(step) for step in observations])
+    for row in range(5):
+        single = esker.load(run)
+        np.testing.assert_array_equal(found[:, row], [single.act(step[row]) for step in observations])
+    assert found.shape == (2, 5, 1)
+
+
+def test_reset_of_one_row_forgets_that_row_only() -> None:
+    policy = esker.load(small_run("Pendulum-v1", generations=1, network="gru", hidden=(8,)))
+    observations = np.ones((3, 3), np.float32)
+    first, second = policy.act(observations), policy.act(observations)
+    policy.reset(1)
+    third = policy.act(observations)
+    assert (third[1] == first[1]).all()
+    assert (third[0] != first[0]).all()
+    assert (second != first).all()
+
+
+def test_observation_of_another_shape_is_refused() -> None:
+    policy = esker.load(small_run())
+    for wrong in (np.zeros(3), np.zeros((2, 3)), np.zeros((2, 2, 4))):
+        with pytest.raises(ValueError, match="shape"):
+            policy.act(wrong)

@@ -9,7 +9,7 @@ import numpy as np
 
 from esker.noise.directions import Row
 from esker.policies.heads import Head
-from esker.policies.network import Inputs, Network
+from esker.policies.network import Inputs, Network, Rows
 from esker.policies.normalizer import Normalizer
 from esker.policies.observations import is_image
 from esker.system.blas import one_thread
@@ -25,8 +25,9 @@ class Policy:
         self.head = head
         self.normalizer = normalizer
         self.observation_space = space
-        self._rows = network.open(1)
-        self._rows.parameters[0] = center
+        self._rows = self._open(center, 1)
+        self._batch = self._rows  # of the last batch: as many rows as it had observations
+        self._batch_rows = 1
         self.reset()
 
     @property
@@ -34,21 +35,55 @@ class Policy:
         """The flat parameters, in the order of the equivalent torch module's."""
         return self._rows.parameters[0].copy()
 
-    def reset(self) -> None:
-        """Begin an episode: forget recurrent state, if the network has any."""
+    def reset(self, row: int | None = None) -> None:
+        """Begin an episode: forget recurrent state, if the network has any; of a batch, in one row or in all."""
         with one_thread():
             self._rows.start(0)
+            for number in range(self._batch_rows) if row is None else (row,):
+                self._batch.start(number)
 
     def act(self, observation: Any) -> Any:
-        """The action for one observation, as the environment gives it. Another shape raises ValueError."""
-        if is_image(self.observation_space):
-            inputs: Inputs = np.asarray(observation, dtype=np.uint8)[None]
-        else:
-            flat = np.asarray(gym.spaces.utils.flatten(self.observation_space, observation), dtype=np.float64).reshape(1, -1)
-            inputs = flat.astype(np.float32) if self.normalizer is None else flat
+        """The action for one observation, as the environment gives it, or the actions for a batch of them, row by row.
+
+        A batch is an array of observations; each action is the one that its observation gets alone. A network with memory
+        remembers per row of a batch, as long as batches are of one size. Another shape raises ValueError.
+        """
+        batched = self._is_batch(observation)
+        inputs = self._inputs(observation if batched else [observation])
         if inputs.shape[1:] != self.network.input_shape:
             raise ValueError(f"observation has shape {inputs.shape[1:]}; expected {self.network.input_shape}")
         if self.normalizer is not None:
             inputs = self.normalizer(inputs)
+        rows = self._rows_for(len(inputs)) if batched else self._rows
         with one_thread():
-            return self.head(self._rows.forward(inputs))[0]
+            actions = self.head(rows.forward(inputs))
+        return actions if batched else actions[0]
+
+    def _open(self, center: Row, count: int) -> Rows:
+        rows = self.network.open(count)
+        rows.parameters[:] = center
+        return rows
+
+    def _rows_for(self, count: int) -> Rows:
+        if count != self._batch_rows or self._batch is self._rows:
+            self._batch, self._batch_rows = self._open(self._rows.parameters[0], count), count
+            with one_thread():
+                for row in range(count):
+                    self._batch.start(row)
+        return self._batch
+
+    def _is_batch(self, observation: Any) -> bool:
+        """Whether there is one axis more than an observation has. Dictionaries and tuples are single observations."""
+        space = self.observation_space
+        if not isinstance(observation, np.ndarray | list) or space.shape is None:
+            return False
+        return np.ndim(observation) == len(space.shape) + 1
+
+    def _inputs(self, observations: Any) -> Inputs:
+        """What the network is given: images as bytes, everything else as rows of numbers."""
+        if is_image(self.observation_space):
+            return np.asarray(observations, dtype=np.uint8)
+        flatten = gym.spaces.utils.flatten
+        flat = [np.asarray(flatten(self.observation_space, one), dtype=np.float64) for one in observations]
+        rows = np.array(flat).reshape(len(flat), -1)
+        return rows.astype(np.float32) if self.normalizer is None else rows
