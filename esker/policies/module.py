@@ -1,11 +1,12 @@
 """Any torch module as a policy network: one vmapped call for all rows, or a loop where torch has no batching rule.
 
 A module is named `module:Class` and built as `Class(shape, outputs)`, with the shape of one observation and the number
-of outputs that the action space needs. `forward(observation)` takes a batch of one, (1, *shape), float32 (images: 0 to
-1), and answers (1, outputs). A recurrent module has two methods more or other than that:
+of outputs that the action space needs; one that takes no arguments is built without. `forward(observation)` takes a batch
+of one, (1, *shape), float32 (images: 0 to 1), and returns (1, outputs). A recurrent module has two methods more or other
+than that:
 
     initial_state()                     the state an episode begins with: a tensor, or a tuple or dict of tensors
-    forward(observation, state)         answers (output, next state)
+    forward(observation, state)         returns (output, next state)
 
 torch gives a row the same bits only for one batch shape, so rows are computed in blocks of exactly 32, whatever the
 number of slots; a self-test permutes the rows, and a module that fails it, or that vmap cannot batch, is run row by row.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,7 @@ from torch.utils import _pytree as pytree
 
 from esker.errors import UsageError
 from esker.noise.directions import Row
+from esker.policies.custom import Maker, offered
 from esker.policies.network import Batch, Inputs, Shapes
 from esker.system.imports import import_callable
 from esker.system.torch_threads import one_torch_thread
@@ -36,7 +38,7 @@ PROTOCOL = "a recurrent module needs initial_state() and forward(observation, st
 
 @dataclass(frozen=True)
 class ModuleNetwork:
-    """A torch module by its import path."""
+    """A torch module by its import path, or by what makes it where no path leads to that."""
 
     path: str
     input_shape: tuple[int, ...]
@@ -45,6 +47,7 @@ class ModuleNetwork:
     shapes: Shapes = field(compare=False)
     recurrent: bool = False
     batched: bool = True
+    maker: Maker | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> int:
@@ -58,8 +61,12 @@ class ModuleNetwork:
 
     def initial(self, rng: np.random.Generator) -> Row:
         """The parameters that the class itself chooses, under a seed drawn from `rng`."""
-        module = build(self.path, self.input_shape, self.outputs, seed=int(rng.integers(2**62)))
+        module = self.build(seed=int(rng.integers(2**62)))
         return torch.cat([p.detach().float().reshape(-1) for p in module.parameters()]).numpy()
+
+    def build(self, seed: int) -> torch.nn.Module:
+        """The module, made under a seed of its own and in evaluation mode."""
+        return build(self.path, self.input_shape, self.outputs, seed, self.maker)
 
     def open(self, rows: int) -> ModuleRows:
         """Rows of parameters to be filled and run."""
@@ -71,7 +78,7 @@ class ModuleRows:
 
     def __init__(self, network: ModuleNetwork, rows: int) -> None:
         self.network = network
-        self.module = build(network.path, network.input_shape, network.outputs, seed=0)
+        self.module = network.build(seed=0)
         count = -(-rows // BLOCK) * BLOCK
         self.parameters: Batch = np.zeros((count, network.dimension), dtype=np.float32)
         flat, at = torch.from_numpy(self.parameters), 0
@@ -130,29 +137,39 @@ class ModuleRows:
 
 def module_network(path: str, shape: tuple[int, ...], outputs: int, images: bool) -> ModuleNetwork:
     """Look at a module closely. What does not import, does not fit or breaks the protocol raises UsageError."""
-    module = build(path, shape, outputs, seed=0)
+    maker = offered(path)
+    module = build(path, shape, outputs, 0, maker)
     recurrent = hasattr(module, "initial_state")
     _probe(module, path, shape, outputs, recurrent)
     shapes = {name: tuple(p.shape) for name, p in module.named_parameters()}
     if not shapes:
         raise UsageError(f"network {path!r} has no parameters to learn")
-    network = ModuleNetwork(path, shape, outputs, images, shapes, recurrent)
-    return network if batches(network) else ModuleNetwork(path, shape, outputs, images, shapes, recurrent, batched=False)
+    network = ModuleNetwork(path, shape, outputs, images, shapes, recurrent, maker=maker)
+    return network if batches(network) else replace(network, batched=False)
 
 
-def build(path: str, shape: tuple[int, ...], outputs: int, seed: int) -> torch.nn.Module:
-    """The module, made under a seed of its own and in evaluation mode."""
-    kind = import_callable(path, "network")
+def build(path: str, shape: tuple[int, ...], outputs: int, seed: int, maker: Maker | None = None) -> torch.nn.Module:
+    """The module, made under a seed of its own and in evaluation mode; a maker that takes no arguments gets none."""
+    kind = maker or import_callable(path, "network")
+    arguments = (shape, outputs) if _takes_arguments(kind) else ()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            module = kind(shape, outputs)
+            module = kind(*arguments)
         except Exception as error:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise UsageError(f"network {path!r} cannot be made as Class({shape}, {outputs}): {text}") from error
+            given = ", ".join(map(str, arguments))
+            raise UsageError(f"network {path!r} cannot be made as Class({given}): {text}") from error
     if not isinstance(module, torch.nn.Module):
         raise UsageError(f"network {path!r} made a {type(module).__name__}; expected a torch.nn.Module")
     return module.eval().requires_grad_(False)
+
+
+def _takes_arguments(kind: Maker) -> bool:
+    try:
+        return bool(inspect.signature(kind).parameters)
+    except (TypeError, ValueError):  # a callable that does not tell
+        return True
 
 
 def batches(network: ModuleNetwork) -> bool:

@@ -158,13 +158,11 @@ class ModuleTwin(NetworkTwin):
     batched = False
 
     def __init__(self, network: Any, parameters: Row) -> None:
-        from esker.policies.module import build
-
         super().__init__()
         self.images, self.recurrent = network.images, network.recurrent
-        self.module = build(network.path, network.input_shape, network.outputs, seed=0)
+        self.module = network.build(seed=0)
         self.module.load_state_dict(tensors(network, parameters), strict=False)  # buffers stay as built
-        beginning: Any = self.module.initial_state() if self.recurrent else ()  # type: ignore[operator]
+        beginning: Any = self.module.initial_state() if self.recurrent else ()
         self.state, self.spec = pytree.tree_flatten(beginning)
 
     def initial_state(self) -> Tensors:

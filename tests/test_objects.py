@@ -1,0 +1,69 @@
+"""Environments and networks given as Python objects."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+import worlds
+from torch_modules import Plain
+
+from esker.errors import UsageError
+from esker.policies.custom import network_name
+from esker.policies.module import module_network
+from esker.worlds.instances import from_instance
+
+
+def test_instance_of_a_registered_environment_is_its_id_and_arguments() -> None:
+    assert from_instance(gym.make("CartPole-v1")) == ("CartPole-v1", {})
+    assert from_instance(gym.make("Pendulum-v1", g=9.0)) == ("Pendulum-v1", {"g": 9.0})
+
+
+def test_other_instance_is_copied_as_it_is() -> None:
+    env = worlds.Corridor(length=3)
+    copies, arguments = from_instance(env)
+    assert not isinstance(copies, str)
+    assert (copies().length, copies() is env, arguments) == (3, False, {})
+    assert copies.__qualname__ == "<instance of Corridor>"
+
+
+def test_instance_that_cannot_be_copied_is_refused_with_the_remedy() -> None:
+    env: Any = worlds.Corridor()
+    env.lock = threading.Lock()
+    with pytest.raises(UsageError, match=r"instance of Corridor that cannot be copied .* pass a function that makes it"):
+        from_instance(env)
+
+
+def test_class_that_can_be_imported_is_its_path() -> None:
+    assert network_name(Plain) == "torch_modules:Plain"
+    assert network_name("mlp") == "mlp"
+
+
+def test_module_begins_with_its_own_parameters() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    name = network_name(module)
+    assert name == "torch.nn.modules.container:<instance of Sequential>"
+    network = module_network(name, (3,), 2, images=False)
+    expected = torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy()
+    np.testing.assert_array_equal(network.initial(np.random.default_rng(0)), expected)
+
+
+def test_factory_of_a_function_is_called_with_what_it_takes() -> None:
+    def without() -> torch.nn.Module:
+        return torch.nn.Linear(3, 2)
+
+    network = module_network(network_name(without), (3,), 2, images=False)
+    assert network.dimension == 8
+    network = module_network(network_name(lambda shape, outputs: torch.nn.Linear(shape[0], outputs)), (5,), 4, images=False)
+    assert network.dimension == 24
+
+
+def test_what_is_no_network_is_refused() -> None:
+    with pytest.raises(UsageError, match="network is a int; expected a name, a torch module"):
+        network_name(3)
+    with pytest.raises(UsageError, match="was a Python object; pass it again"):
+        module_network("gone:<Net>", (3,), 2, images=False)
