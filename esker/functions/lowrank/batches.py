@@ -88,6 +88,7 @@ class LowRankEngine:
         count, spare = len(plan.fitness) // self.mirror, -(-len(plan.center) // self.mirror)
         members = self._loaded(count, spare)
         chosen = range(start, min(start + members.loaded.directions - spare, count))
+        members.generation, members.start = strategy.generation, start
         signs = torch.tensor([1.0, -1.0][: self.mirror], device=self.device)
         members.loaded.load(strategy.noise(chosen), (strategy.sigma * signs).expand(len(chosen), -1))
         for evaluation in range(plan.fitness.shape[1]):

@@ -24,6 +24,8 @@ class LowRankMembers:
         self.module = module
         self.loaded = loaded
         self.layers = layers
+        self.generation = 0  # under way
+        self.start = 0  # the number of the first direction here
         self.keep_call = False  # remember the next call and the layers that it left out, for the check of a run
         self.kept: tuple[Any, Any] | None = None
         self.idle: set[str] = set()

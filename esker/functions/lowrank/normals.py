@@ -57,3 +57,12 @@ def _quantiles() -> torch.Tensor:
     upper = np.array([normal.inv_cdf((i + 0.5) / LEVELS) for i in range(LEVELS // 2, LEVELS)])
     values = np.concatenate([-upper[::-1], upper])
     return torch.from_numpy((values / np.sqrt((values**2).mean())).astype(np.float32))
+
+
+def uniforms(seed: int, generation: int, directions: range, count: int, device: torch.device) -> torch.Tensor:
+    """(directions, count) float32 numbers from [0, 1), 24 bits each, for choices rather than perturbations."""
+    counter = (torch.arange(1, count + 1, device=device) * _GOLDEN)[None]
+    chosen = np.asarray(directions, dtype=np.uint64)
+    key = keys(seed, Purpose.ACTION_NOISE, generation, chosen).view(np.int64)
+    drawn = _mix(torch.from_numpy(key).to(device)[:, None] + counter)
+    return ((drawn >> 40) & ((1 << 24) - 1)).float() * 2.0**-24

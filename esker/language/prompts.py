@@ -1,0 +1,93 @@
+"""Prompts as tokens, padded on the left; completions as text, cut at a stop string."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from esker.errors import UsageError
+from esker.language.models import LanguageModel
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Prompts as (prompts, length) token ids; `valid` is False on padding."""
+
+    texts: tuple[str, ...]
+    ids: torch.Tensor
+    valid: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def to(self, device: torch.device) -> Tokens:
+        """The same on a device."""
+        return Tokens(self.texts, self.ids.to(device), self.valid.to(device))
+
+
+def chat(language: LanguageModel, prompt: str, system: str | None = None) -> str:
+    """A prompt as the user's turn of a chat. A tokenizer without a chat template raises UsageError."""
+    if not getattr(language.tokenizer, "chat_template", None):
+        raise UsageError("the tokenizer has no chat template; use chat=False and write the whole prompt")
+    turns = [{"role": "user", "content": prompt}]
+    if system is not None:
+        turns.insert(0, {"role": "system", "content": system})
+    return str(language.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+
+
+def tokenize(
+    language: LanguageModel, prompts: Sequence[str], new_tokens: int, template: Any = None, length: int | None = None
+) -> Tokens:
+    """Prompts through a template (a function of the prompt), padded to the longest or to `length`.
+
+    No prompts, an empty one, or one that leaves no room for its completion raise UsageError.
+    """
+    if not prompts:
+        raise UsageError("there are no prompts; expected at least one")
+    for prompt in prompts:
+        if not isinstance(prompt, str) or not prompt:
+            raise UsageError(f"a prompt is {prompt!r}; expected text")
+    whole = [template(prompt) for prompt in prompts] if template else list(prompts)
+    encoded = language.tokenizer(whole, add_special_tokens=template is None)["input_ids"]
+    longest = max(range(len(encoded)), key=lambda i: len(encoded[i]))
+    if len(encoded[longest]) + new_tokens > language.context:
+        raise UsageError(
+            f"prompt {prompts[longest][:40]!r}… has {len(encoded[longest])} tokens and is to get {new_tokens} more; "
+            f"the model's context is {language.context}"
+        )
+    width = max(length or 0, len(encoded[longest]))
+    ids = torch.full((len(encoded), width), language.pad_id)
+    valid = torch.zeros(len(encoded), width, dtype=torch.bool)
+    for row, tokens in enumerate(encoded):
+        ids[row, width - len(tokens) :] = torch.tensor(tokens)
+        valid[row, width - len(tokens) :] = True
+    return Tokens(tuple(prompts), ids, valid)
+
+
+def stop_ids(language: LanguageModel, stop: Sequence[str]) -> tuple[int, ...]:
+    """Tokens that end a completion: the model's own, and every token whose text contains a stop string."""
+    found = set(language.end_ids)
+    if stop:
+        size = len(language.tokenizer)
+        texts = language.tokenizer.batch_decode([[number] for number in range(size)], clean_up_tokenization_spaces=False)
+        found |= {number for number, text in enumerate(texts) if any(part in text for part in stop)}
+    return tuple(sorted(found))
+
+
+def decode(language: LanguageModel, rows: torch.Tensor, stop: Sequence[str]) -> list[str]:
+    """Completions as text without special tokens, cut before the first stop string."""
+    ends = set(language.end_ids)
+    cut = []
+    for row in rows.tolist():
+        end = next((place for place, token in enumerate(row) if token in ends), len(row))
+        cut.append(row[:end])
+    texts = language.tokenizer.batch_decode(cut, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return [_before(text, stop) for text in texts]
+
+
+def _before(text: str, stop: Sequence[str]) -> str:
+    places = [place for place in (text.find(part) for part in stop) if place >= 0]
+    return text[: min(places)] if places else text

