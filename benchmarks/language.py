@@ -14,6 +14,7 @@ from the first generation, compiling and capturing included.
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import json
 import statistics
@@ -280,6 +281,7 @@ def _attempt(job: Callable[[], dict[str, Any]], results: Results) -> None:
     except Exception as error:
         traceback.print_exc()
         results.add({"error": f"{type(error).__name__}: {error}"})
+    gc.collect()  # generators and their graphs
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 

@@ -38,9 +38,9 @@ class Shape:
         """New tokens of a generation."""
         return self.members * self.prompts * self.new
 
-    def inputs(self, rows: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    def inputs(self, rows: int, device: torch.device, vocabulary: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Random prompts without padding."""
-        ids = torch.randint(5, 1000 if rows > 64 else 30, (rows, self.length), device=device)
+        ids = torch.randint(3, vocabulary, (rows, self.length), device=device)
         return ids, torch.ones(rows, self.length, dtype=torch.bool, device=device)
 
 
@@ -52,7 +52,7 @@ class Inference:
         self.notes: list[str] = []
         decoding = Decoding(shape.new, (), language.pad_id)
         self.make = Generator(self.model, rows, shape.length, decoding, MODES[mode], self.notes.append)
-        self.inputs = shape.inputs(rows, device)
+        self.inputs = shape.inputs(rows, device, language.model.config.vocab_size)
 
     def __call__(self) -> None:
         self.make(*self.inputs)

@@ -127,14 +127,13 @@ def _addition(name: str, low: int, high: int) -> Task:
     pairs: dict[tuple[int, int], None] = {}
     while len(pairs) < wanted * 0.8:
         pairs[rng.randint(low, high), rng.randint(low, high)] = None
-    prompts = [f"{a}+{b}=" for a, b in pairs]
+    prompts = [f"What is {a} + {b}?" for a, b in pairs]
     return Task(name, prompts[HELD_OUT:], prompts[:HELD_OUT], addition_score, len(str(2 * high)) + 2, chat_turn)
 
 
 def addition_score(prompt: str, completion: str) -> float:
     """1 for the number alone; part of it for a number of the right length, by its right digits."""
-    a, b = prompt.rstrip("=").split("+")
-    answer, text = str(int(a) + int(b)), completion.strip()
+    answer, text = str(sum(map(int, re.findall(r"\d+", prompt)))), completion.strip()
     if text == answer:
         return 1.0
     if not re.fullmatch(r"\d+", text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,15 @@ from esker.language.scoring import score_rows
 CPU = torch.device("cpu")
 PROMPTS = ["1+2=", "12+345=", "a", "(3-4)*5="]
 SMALL: dict[str, Any] = {"population": 8, "sigma": 0.1, "lr": 0.03, "max_new_tokens": 4, "quiet": True, "evaluate_every": 2}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """These models are too small for threads to help."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -138,12 +148,12 @@ def test_evolution_raises_the_score_and_repeats(temperature: float) -> None:
     results = []
     for _ in range(2):
         language = tiny()
-        run = evolution(language, temperature=temperature, population=16)
-        run.run(12)
+        run = evolution(language, temperature=temperature, population=12)
+        run.run(8)
         results.append(flat_of(language))
-        assert run.evolution.history[-1]["return_mean"] > run.evolution.history[0]["return_mean"] + 0.1
+        assert run.evolution.history[-1]["return_mean"] > run.evolution.history[0]["return_mean"] + 0.05
     assert torch.equal(*results)
-    assert [found.generation for found in run.held_out] == [0, 2, 4, 6, 8, 10]
+    assert [found.generation for found in run.held_out] == [0, 2, 4, 6]
 
 
 def test_a_run_resumes_with_equal_bits_and_keeps_its_held_out_rows(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,15 @@ from esker.functions.parameters import Flat, layout_of
 CPU = torch.device("cpu")
 FAST: dict[str, Any] = {"noise": "low-rank", "quiet": True, "population": 12, "lr": 0.1}
 X = torch.linspace(-1, 1, 24).reshape(4, 6)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """These models are too small for threads to help."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class Tied(nn.Module):
@@ -118,7 +128,7 @@ def test_a_member_computes_what_its_matrices_compute(name: str, rank: int, mirro
 def test_no_member_has_a_matrix_of_its_own() -> None:
     members, parts, _ = populated(nn.Sequential(nn.Linear(300, 200), nn.Linear(200, 100)), 1, 2)
     assert parts.count == 300 + 200 + 200 + 200 + 100 + 100
-    assert members.loaded.noise.numel() == 5 * parts.count
+    assert members.loaded.left.numel() + members.loaded.right.numel() < 10 * parts.count
 
 
 def test_normals_do_not_depend_on_chunks_and_keep_their_bits() -> None:

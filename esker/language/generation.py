@@ -17,7 +17,7 @@ from torch import nn
 from esker.language.attention import attending_in_groups
 from esker.language.cache import FixedCache, Slot
 
-ALIGN = 8  # lengths of a cache: fused attention kernels want their masks so
+ALIGN = 16  # lengths of a cache: fused attention kernels want their masks so
 WARM_UP = 3  # tokens made before capturing
 LOOK = 8  # steps between looks at whether every sequence has ended
 

@@ -91,7 +91,7 @@ class LanguageTask:
             return None
         loaded, count = members.loaded, self.decoding.max_new_tokens
         directions = range(members.start, members.start + loaded.directions)
-        drawn = uniforms(self.seed, members.generation, directions, len(chosen) * count, loaded.noise.device)
+        drawn = uniforms(self.seed, members.generation, directions, len(chosen) * count, loaded.left.device)
         rows = drawn.view(loaded.directions, 1, len(chosen), count).expand(-1, loaded.mirror, -1, -1)
         return rows.reshape(-1, count)
 
@@ -112,14 +112,10 @@ class LanguageTask:
         return self.train
 
     def _evaluate(self, members: LowRankMembers, make: Generator, generation: int) -> None:
-        """The centre on the held-out prompts, in the shape of a generation, with every member's scale at zero."""
+        """The centre on the held-out prompts, in the shape of a generation, with every member at the centre."""
         assert self.held_out is not None
-        scales = members.loaded.scales.clone()
-        members.loaded.scales.zero_()
-        try:
+        with members.loaded.centered():
             found = complete(make, self.held_out, self._half(make))
-        finally:
-            members.loaded.scales.copy_(scales)
         owners = torch.arange(len(self.held_out))
         scored = self._scored(self.held_out, owners, found.cpu())
         if self.on_held_out is not None:

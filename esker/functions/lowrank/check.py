@@ -16,7 +16,6 @@ from torch.nn.modules.dropout import _DropoutNd
 from esker.errors import UsageError
 from esker.functions.lowrank.loaded import split
 from esker.functions.lowrank.members import LowRankMembers, mapped, tensors_in
-from esker.functions.lowrank.parts import dense
 from esker.functions.parameters import Flat
 
 ROUNDING = {torch.float32: 1e-3, torch.bfloat16: 3e-2, torch.float16: 1e-2}  # of the size of an output
@@ -31,7 +30,7 @@ def check_members(subject: Any, flat: Flat, members: LowRankMembers, note: Calla
     if kept is None or any(part.training and isinstance(part, _DropoutNd) for part in subject.modules()):
         return
     inputs, out = kept
-    member = next(m for m in range(1, -1, -1) if members.loaded.scales.flatten()[m] != 0)
+    member = members.loaded.mirror - 1  # of the first direction, mirrored where members are
     row = mapped(lambda t: _rows(t, member, len(members)), inputs)
     alone = _first(_alone(subject, flat, members, member, row))
     center = _first(_alone(subject, flat, members, None, row))
@@ -40,7 +39,7 @@ def check_members(subject: Any, flat: Flat, members: LowRankMembers, note: Calla
         return
     error = torch.linalg.vector_norm(split(batched, 0, len(members), -1)[member].to(alone) - alone)
     moved, size = torch.linalg.vector_norm(alone - center), torch.linalg.vector_norm(alone)
-    if error > 0.25 * moved + ROUNDING[members.loaded.noise.dtype] * size:
+    if error > 0.25 * moved + ROUNDING[members.loaded.dtype] * size:
         raise UsageError(
             "a member's batched output is not what it computes alone: the module moves its batch away from the first axis, "
             "or reads weights without calling their layer; use noise='counter', or leave such layers out with params="
@@ -56,8 +55,7 @@ def _alone(subject: nn.Module, flat: Flat, members: LowRankMembers, member: int 
     for name, tensor in zip(flat.layout.names, flat.tensors, strict=True):
         value, part = tensor.float(), moving[name]
         if member is not None:
-            noise, scale = loaded.noise[member // loaded.mirror].float(), loaded.scales.flatten()[member].float()
-            value = value + scale * dense(loaded.parts, noise, part)
+            value = value + loaded.change(part, member)
         parameters[name] = value.to(like.device, like.dtype)
     args, keywords = mapped(lambda t: t.to(like.device, like.dtype if t.is_floating_point() else t.dtype), inputs)
     with torch.no_grad():

@@ -1,13 +1,13 @@
 """Layers that evaluate many members at once: one product with the centre's weight for all, a thin one for each.
 
 A module is converted by giving its layers these classes in place of their own: parameters, hooks and names stay. For a
-matrix W and E = A Bᵀ/√r a member's output is x Wᵀ + s (x B) Aᵀ/√r, and neither W + sE nor E is ever formed.
+matrix W and E = A Bᵀ/√r a member's output is x Wᵀ + (x B) (sA/√r)ᵀ, and neither W + sE nor E is ever formed.
 """
 
 from __future__ import annotations
 
 import copy
-from math import sqrt
+from math import prod
 from typing import Any
 
 import torch
@@ -28,47 +28,38 @@ class Thin:
 
     def __init__(self, loaded: Loaded, weight: Part | None, bias: Part | None) -> None:
         self.loaded = loaded
-        self.root = sqrt(loaded.parts.rank)
-        self.a: torch.Tensor | None = None
-        self.b: torch.Tensor | None = None
-        if weight is not None:
-            self.a, self.b = loaded.factors(weight)
-        self.bias = None if bias is None else loaded.full(bias)
+        self.factors = None if weight is None else loaded.factors(weight)
+        self.bias = None if bias is None else loaded.full(bias)  # (members, channels)
 
-    def scaled(self, inner: torch.Tensor) -> torch.Tensor:
-        """(directions, n, …) values times their member's scale, with 1/√r."""
-        loaded = self.loaded
-        parted = split(inner, 1, loaded.mirror, -1)
-        scales = loaded.scales.reshape(*loaded.scales.shape, *[1] * (parted.ndim - 2)) / self.root
-        return (parted * scales).flatten(1, 2)
-
-    def linear(self, x: torch.Tensor, y: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """y + s (x right) leftᵀ/√r, for rows of x and y ordered by member."""
+    def add(self, x: torch.Tensor, y: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """y + (x first) secondᵀ for rows ordered by member; either factor has members or directions as its first axis."""
         check_rows(x, self.loaded.members)
-        rows = x.reshape(self.loaded.directions, -1, x.shape[-1])
-        out = y.reshape(self.loaded.directions, -1, y.shape[-1])
         if torch.compiler.is_compiling() and self.loaded.parts.rank <= FUSED_RANK:
-            return self._fused(rows, out, left, right).reshape(y.shape)
-        inner = self.scaled(torch.bmm(rows, right))
-        return out.baddbmm_(inner, left.transpose(1, 2)).reshape(y.shape)
+            return self._fused(x, y, first, second)
+        inner = torch.bmm(x.reshape(len(first), -1, x.shape[-1]), first)
+        return self.spread(inner, y, second)
 
-    def _fused(self, rows: torch.Tensor, out: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        total, wide = out.float(), rows.float()
+    def spread(self, inner: torch.Tensor, y: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """y + inner secondᵀ."""
+        out = y.reshape(len(second), -1, y.shape[-1])
+        return out.baddbmm_(inner.reshape(len(second), -1, inner.shape[-1]), second.transpose(1, 2)).reshape(y.shape)
+
+    def _fused(self, x: torch.Tensor, y: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """The same as sums of products, which a compiler fuses with what comes before and after."""
+        rows, total = x.reshape(len(first), -1, x.shape[-1]).float(), y.reshape(len(second), -1, y.shape[-1]).float()
         for r in range(self.loaded.parts.rank):
-            inner = (wide * right[:, None, :, r].float()).sum(-1, keepdim=True)
-            total = total + self.scaled(inner) * left[:, None, :, r].float()
-        return total.to(out.dtype)
+            inner = (rows * first[:, None, :, r].float()).sum(-1)
+            total = total + inner.reshape(len(second), -1, 1) * second[:, None, :, r].float()
+        return total.to(y.dtype).reshape(y.shape)
 
     def add_bias(self, y: torch.Tensor, channel: int = -1) -> torch.Tensor:
-        """y + s·ε of the bias, along the axis of y that holds channels."""
+        """y + sε of the bias, along the axis of y that holds channels."""
         if self.bias is None:
             return y
-        loaded = self.loaded
-        noise = (loaded.scales[:, :, None] * self.bias[:, None, :]).flatten(0, 1)  # (members, channels)
-        parted = split(y, 0, loaded.members, -1)
+        parted = split(y, 0, self.loaded.members, -1)
         shape = [1] * parted.ndim
-        shape[0], shape[channel if channel < 0 else channel + 1] = noise.shape
-        return (parted + noise.reshape(shape)).flatten(0, 1)
+        shape[0], shape[channel if channel < 0 else channel + 1] = self.bias.shape
+        return (parted + self.bias.reshape(shape)).flatten(0, 1)
 
 
 def check_rows(x: torch.Tensor, members: int) -> None:
@@ -88,8 +79,9 @@ class MembersLinear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Rows of the first axis belong to members in their order."""
         y = F.linear(input, self.weight, self.bias)
-        if self.thin.a is not None and self.thin.b is not None:
-            y = self.thin.linear(input, y, self.thin.a, self.thin.b)
+        if self.thin.factors is not None:
+            a, b = self.thin.factors
+            y = self.thin.add(input, y, b, a)
         return self.thin.add_bias(y)
 
 
@@ -101,13 +93,11 @@ class MembersEmbedding(nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Indices, ordered by member."""
         y = F.embedding(input, self.weight, self.padding_idx)
-        if self.thin.a is None or self.thin.b is None:
+        if self.thin.factors is None:
             return y
-        loaded = self.thin.loaded
-        index = input.reshape(loaded.directions, -1, 1).expand(-1, -1, loaded.parts.rank)
-        inner = self.thin.scaled(self.thin.a.gather(1, index))
-        out = y.reshape(loaded.directions, -1, y.shape[-1])
-        return out.baddbmm_(inner, self.thin.b.transpose(1, 2)).reshape(y.shape)
+        a, b = self.thin.factors
+        index = input.reshape(len(a), -1, 1).expand(-1, -1, a.shape[-1])
+        return self.thin.spread(a.gather(1, index), y, b)
 
 
 class _MembersConv:
@@ -118,8 +108,8 @@ class _MembersConv:
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """(rows, channels, …), rows ordered by member."""
         y = self._conv_forward(input, self.weight, self.bias)  # type: ignore[attr-defined]
-        if self.thin.a is not None and self.thin.b is not None:
-            y = y + self._perturbation(input, self.thin.a, self.thin.b)
+        if self.thin.factors is not None:
+            y = y + self._perturbation(input, *self.thin.factors)
         return self.thin.add_bias(y, channel=1)
 
     def _perturbation(self, input: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -131,11 +121,16 @@ class _MembersConv:
         side = split(input, 0, count, -1).transpose(0, 1).flatten(1, 2)  # directions beside each other, as channels
         convolve = F.conv2d if input.ndim == 4 else F.conv1d
         inner = convolve(side, filters, None, layer.stride, layer.padding, layer.dilation, count * groups)
-        inner = split(inner, 1, count, groups, rank).transpose(0, 1)  # (directions, n, groups, r, …)
-        inner = self.thin.scaled(inner).flatten(4)
-        left = split(a, 1, groups, -1)  # (directions, groups, outputs, r)
-        out = torch.einsum("dngrl,dgor->dngol", inner, left)
+        inner = (
+            split(inner, 1, count, groups, rank)
+            .transpose(0, 1)
+            .reshape(loaded.members, -1, groups, rank, self._places(input))
+        )
+        out = torch.einsum("mngrl,mgor->mngol", inner, split(a, 1, groups, -1))
         return out.reshape(input.shape[0], -1, *self._spatial(input))
+
+    def _places(self, input: torch.Tensor) -> int:
+        return prod(self._spatial(input))
 
     def _spatial(self, input: torch.Tensor) -> tuple[int, ...]:
         layer: Any = self
@@ -161,8 +156,8 @@ class MembersTransposed(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Rows of the first axis belong to members in their order."""
         y = (x.reshape(-1, x.shape[-1]) @ self.weight + self.bias).reshape(*x.shape[:-1], -1)
-        if self.thin.a is not None and self.thin.b is not None:
-            y = self.thin.linear(x, y, self.thin.b, self.thin.a)
+        if self.thin.factors is not None:
+            y = self.thin.add(x, y, *self.thin.factors)
         return self.thin.add_bias(y)
 
 
@@ -217,9 +212,7 @@ class Unit:
         """(members, *shape) for each moving parameter."""
         stacked = {}
         for name, part in self.moving.items():
-            noise = self.loaded.full(part)[:, None]
-            scales = self.loaded.scales.reshape(*self.loaded.scales.shape, *[1] * len(part.shape))
-            stacked[name] = self.plain.get_parameter(name) + (scales * noise).flatten(0, 1)
+            stacked[name] = self.plain.get_parameter(name) + self.loaded.full(part)
         return stacked
 
 

@@ -50,7 +50,7 @@ class LowRankMembers:
         return self._cast(tensor.flatten(0, 1))
 
     def _cast(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(self.loaded.noise.dtype) if tensor.is_floating_point() else tensor
+        return tensor.to(self.loaded.dtype) if tensor.is_floating_point() else tensor
 
     def _forward(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         self.loaded.rows = max((len(t) for t in tensors_in((inputs, keywords)) if t.ndim), default=0)

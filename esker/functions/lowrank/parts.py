@@ -19,13 +19,18 @@ MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)  # and transformers' 
 
 @dataclass(frozen=True)
 class Part:
-    """One moving tensor, tied ones once: its place in the flat vector and in a direction's normals."""
+    """One moving tensor, tied ones once: its place in the flat vector and in a direction's normals.
+
+    A direction's normals are the left ones of all parts, then the right ones: A and B of a matrix, E = A Bᵀ/√r; noise for
+    every number and nothing of another part.
+    """
 
     name: str
     shape: tuple[int, ...]
     matrix: tuple[int, int] | None  # rows and columns of a low-rank part; None: noise for every number
     at: slice
-    noise: slice
+    left: slice
+    right: slice
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,14 @@ class Parts:
         return self.parts[-1].at.stop
 
     @cached_property
+    def lefts(self) -> int:
+        """How many of a direction's normals are left ones."""
+        return self.parts[-1].left.stop
+
+    @cached_property
     def count(self) -> int:
         """How many normals name a direction."""
-        return self.parts[-1].noise.stop
+        return self.parts[-1].right.stop
 
     def by_name(self) -> dict[str, Part]:
         """The part of every moving name."""
@@ -70,22 +80,34 @@ def parts_of(module: nn.Module, flat: Flat, rank: int) -> Parts:
     """How each moving tensor is perturbed. A rank above a layer's dimensions raises UsageError."""
     names, places = _with_tied(module, flat)
     units = _units(module, names)
-    parts, at, noise = [], 0, 0
-    for number, tensor in enumerate(flat.parts):
-        uses = [name for name, place in zip(names, places, strict=True) if place == number]
-        low = tensor.ndim > 1 and not any(_inside(name, units) for name in uses)
-        matrix = (tensor.shape[0], prod(tensor.shape[1:])) if low else None
-        if matrix and rank > min(matrix):
-            raise UsageError(
-                f"rank is {rank}, and {uses[0]!r} is a {matrix[0]}×{matrix[1]} matrix; "
-                f"use rank={min(matrix)} or less, or leave it out with params="
-            )
-        count = rank * sum(matrix) if matrix else tensor.numel()
-        place = slice(at, at + tensor.numel()), slice(noise, noise + count)
-        parts.append(Part(uses[0], tuple(tensor.shape), matrix, *place))
-        at, noise = at + tensor.numel(), noise + count
+    matrices = [_matrix(tensor, number, names, places, units, rank) for number, tensor in enumerate(flat.parts)]
+    lefts = [rank * m[0] if m else t.numel() for m, t in zip(matrices, flat.parts, strict=True)]
+    rights = [rank * m[1] if m else 0 for m in matrices]
+    at, left, right = 0, 0, sum(lefts)
+    parts = []
+    for number, (tensor, matrix) in enumerate(zip(flat.parts, matrices, strict=True)):
+        sizes = tensor.numel(), lefts[number], rights[number]
+        slices = slice(at, at + sizes[0]), slice(left, left + sizes[1]), slice(right, right + sizes[2])
+        parts.append(Part(names[places.index(number)], tuple(tensor.shape), matrix, *slices))
+        at, left, right = at + sizes[0], left + sizes[1], right + sizes[2]
     notices = tuple(_notice(module, unit, flat) for unit in units if not _only_vectors(module, unit, names))
     return Parts(tuple(parts), names, places, units, rank, notices)
+
+
+def _matrix(
+    tensor: torch.Tensor, number: int, names: tuple[str, ...], places: tuple[int, ...], units: tuple[str, ...], rank: int
+) -> tuple[int, int] | None:
+    """Rows and columns of a tensor that is perturbed by a product of factors; None for one with noise for every number."""
+    uses = [name for name, place in zip(names, places, strict=True) if place == number]
+    if tensor.ndim < 2 or any(_inside(name, units) for name in uses):
+        return None
+    rows, columns = tensor.shape[0], prod(tensor.shape[1:])
+    if rank > min(rows, columns):
+        raise UsageError(
+            f"rank is {rank}, and {uses[0]!r} is a {rows}×{columns} matrix; "
+            f"use rank={min(rows, columns)} or less, or leave it out with params="
+        )
+    return rows, columns
 
 
 def is_matrix_layer(module: nn.Module) -> bool:
@@ -152,9 +174,8 @@ def training_statistics(module: nn.Module) -> str | None:
 
 def dense(parts: Parts, normals: torch.Tensor, part: Part) -> torch.Tensor:
     """ε of one part as the tensor that it stands for, from one direction's normals; for tests and checks."""
-    values = normals[part.noise]
+    left, right = normals[part.left], normals[part.right]
     if part.matrix is None:
-        return values.reshape(part.shape)
-    rows, columns = part.matrix
-    a, b = values[: rows * parts.rank].reshape(rows, parts.rank), values[rows * parts.rank :].reshape(columns, parts.rank)
+        return left.reshape(part.shape)
+    a, b = left.reshape(part.matrix[0], parts.rank), right.reshape(part.matrix[1], parts.rank)
     return (a @ b.T / parts.rank**0.5).reshape(part.shape)

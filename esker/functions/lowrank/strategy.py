@@ -97,20 +97,20 @@ class LowRankES:
                 continue
             noise = self.noise(some)
             scale = torch.from_numpy(weights[start : some.stop].astype(np.float32)).to(self.device)
+            left = noise[:, : self.parts.lefts] * scale[:, None]
             for part in self.parts.parts:
-                self._add(total[part.at], part, noise[:, part.noise], scale)
+                self._add(total[part.at], part, left[:, part.left], noise[:, part.right])
         return total
 
-    def _add(self, total: torch.Tensor, part: Part, noise: torch.Tensor, weights: torch.Tensor) -> None:
-        """Add Σ wₖ Aₖ Bₖᵀ/√r of one part to its place."""
+    def _add(self, total: torch.Tensor, part: Part, left: torch.Tensor, right: torch.Tensor) -> None:
+        """Add Σ wₖ Aₖ Bₖᵀ/√r of one part to its place: one product of inner size directions × r."""
         if part.matrix is None:
-            total.addmv_(noise.T, weights)
+            total.add_(left.sum(0))
             return
         (rows, columns), rank = part.matrix, self.parts.rank
-        a = split(noise[:, : rows * rank], 1, rows, rank) * (weights / sqrt(rank))[:, None, None]
-        left = a.transpose(0, 1).reshape(rows, -1)  # (rows, directions × r)
-        right = split(noise[:, rows * rank :], 1, columns, rank).transpose(1, 2).reshape(-1, columns)
-        total.view(rows, columns).addmm_(left, right)
+        a = split(left, 1, rows, rank).transpose(1, 2).reshape(-1, rows)  # (directions × r, rows); a view for rank 1
+        b = split(right, 1, columns, rank).transpose(1, 2).reshape(-1, columns)
+        total.view(rows, columns).addmm_(a.T, b, alpha=1 / sqrt(rank))
 
     def _best(self, fitness: np.ndarray) -> np.ndarray:
         """The members of the best directions, in member order; a direction is as good as the better of its members."""
