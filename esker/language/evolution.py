@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from esker.algorithms.loop import Row
+from esker.algorithms.observer import Row
 from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.functions.parameters import Filter
@@ -66,7 +66,7 @@ class LanguageEvolution:
         capture: bool = True,
         compile: bool = False,
         on_held_out: Callable[[HeldOut], None] | None = None,
-        on_iteration: Callable[[Row], bool | None] | None = None,
+        on_iteration: Callable[[Row], bool | str | None] | None = None,
         _folder: Path | None = None,
         **options: Any,
     ) -> None:
@@ -157,7 +157,7 @@ class LanguageEvolution:
         if self._on_held_out is not None:
             self._on_held_out(found)
 
-    def _row(self, row: Row) -> bool | None:
+    def _row(self, row: Row) -> bool | str | None:
         self.display.row(row, self.task.tokens)
         return self._on_iteration(row) if self._on_iteration is not None else None
 

@@ -47,6 +47,7 @@ class LowRankES:
         self.rates = rates
         self.seed = seed
         self.device = device
+        self.population = rates.population
         self.sigma = float(rates.sigma)
         self.lr = float(rates.lr)
         self.generation = 0
