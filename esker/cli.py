@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
+from esker.commands.every import WITH_OPTIONS, add_commands
 from esker.config.flags import Parser
 from esker.errors import RunError, UsageError
-
-# In the order of the help; each is a module of esker.commands.
-COMMANDS = (
-    "train",
-    "resume",
-    "evaluate",
-    "render",
-    "report",
-    "plot",
-    "runs",
-    "sweep",
-    "export",
-    "upload",
-    "card",
-    "check",
-    "doctor",
-    "presets",
-    "bench",
-    "attach",
-    "stop",
-    "cluster",
-    "completion",
-)
-
-WITH_OPTIONS = ("train", "sweep")  # their flags are those of the algorithm that the command line names
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,13 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.insert(0, os.getcwd())  # `module:make_env` means the user's own folder too
     parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
     parser.add_argument("--version", action="version", version=f"esker {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for name in COMMANDS:
-        module = importlib.import_module(f"esker.commands.{name}")
-        if name in WITH_OPTIONS:
-            module.add(commands, given[1:] if given[:1] == [name] else None)
-        else:
-            module.add(commands)
+    add_commands(parser, given)
     try:
         namespace = parser.parse_strictly(given)
         if not hasattr(namespace, "command"):

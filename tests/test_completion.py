@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from esker.cli import COMMANDS, main
+from esker.cli import main
+from esker.commands.every import COMMANDS
 
 DRIVER = """
 source "{script}"
@@ -43,6 +44,7 @@ def test_bash_completes_commands_flags_choices_and_names(script: Path) -> None:
     assert completed(script, "esker", "pre") == ["presets"]
     assert completed(script, "esker", "train", "--popul") == ["--population"]
     assert completed(script, "esker", "train", "--optimizer", "ada") == ["adam", "adamw"]
+    assert completed(script, "esker", "train", "--explor") == ["--exploration-noise"]  # of another algorithm
     assert completed(script, "esker", "train", "Half") == ["HalfCheetah-v5"]
     assert completed(script, "esker", "eval", "la") == ["latest"]
     assert completed(script, "esker", "plot", "--x", "t") == ["time", "training"]

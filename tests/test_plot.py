@@ -181,9 +181,8 @@ def test_single_generation_is_drawn_as_a_point(tmp_path: Path) -> None:
 def test_figure_names_its_lines_its_band_and_who_was_carried_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     goal = "finished: goal reached: centre return ≥ 1, 1 times in a row"
     for number in range(5):
-        run = copied(small_run(), tmp_path / f"s{number}", rows=2 + number % 2, status=goal, center_return=float(number))
-        text = (run / "config.toml").read_text()
-        (run / "config.toml").write_text(text.replace("seed = 0", f"seed = {number}"))
+        run = small_run(seed=number)
+        copied(run, tmp_path / f"s{number}", rows=2 + number % 2, status=goal, center_return=float(number))
     target = tmp_path / "c.svg"
     flags = ["--label", "ours", "--reference", "3=published", "--each-seed", "--x", "episodes", "--size", "7x4"]
     assert main(["plot", str(tmp_path), *flags, "-o", str(target)]) == 0
@@ -206,6 +205,7 @@ def test_damaged_run_inside_a_folder_is_left_out_and_named(tmp_path: Path, capsy
     for name in ("good", "bad"):
         shutil.copytree(small_run(), tmp_path / name)
     (tmp_path / "bad" / "config.toml").write_text("population = = 3")
+    shutil.rmtree(tmp_path / "bad" / "checkpoints")  # each holds a copy of the configuration
     assert main(["plot", str(tmp_path), "-o", str(tmp_path / "c.svg")]) == 0
     assert "left out: " in capsys.readouterr().err
     assert main(["plot", str(tmp_path / "bad"), "-o", str(tmp_path / "c.svg")]) == 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace, _SubParsersAction
+from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
 from typing import Any
 
+from esker.algorithms import registry
 from esker.commands.base import Commands, command
+from esker.commands.every import WITH_OPTIONS, add_commands
 from esker.config.flags import Parser
 
 HELP = """\
@@ -52,13 +54,12 @@ def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "completion", run, "print a script that completes commands and flags in a shell", HELP)
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for which shell")
-    parser.set_defaults(siblings=commands)
 
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
     shells = {"bash": bash, "zsh": zsh, "fish": fish}
-    print(shells[namespace.shell](_parsers(namespace.siblings)), end="")
+    print(shells[namespace.shell](_parsers()), end="")
     return 0
 
 
@@ -100,12 +101,22 @@ def fish(parsers: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _parsers(commands: _SubParsersAction[Any]) -> dict[str, Any]:
-    return dict(commands.choices)
+def _parsers() -> dict[str, Any]:
+    """The parser of every command; `train` and `sweep` have the flags of every algorithm."""
+    found: dict[str, Any] = dict(add_commands(Parser(prog="esker"), []).choices)
+    for name in WITH_OPTIONS:
+        for algo in registry.names():
+            parser = add_commands(Parser(prog="esker"), [name, "--algo", algo, "--help-all"]).choices[name]
+            known = set(_flags(found[name]))
+            found[name]._actions += [
+                action for action in parser._actions if action.option_strings and not known & set(action.option_strings)
+            ]
+    return found
 
 
 def _flags(parser: Any) -> list[str]:
-    return [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+    shown = [action for action in parser._actions if action.help != SUPPRESS]  # older names are understood, not offered
+    return [option for action in shown for option in action.option_strings if option.startswith("--")]
 
 
 def _choices(parser: Any) -> dict[str, list[str]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 from esker.algorithms import registry
 from esker.commands.base import Commands, add_trust, command, console, next_commands
 from esker.commands.options import add_algorithm_options, options_given
 from esker.config.flags import Parser
 from esker.errors import UsageError
+from esker.runs.request import algorithm_named
 
 HELP = """\
 Train a policy. Examples:
@@ -42,7 +42,10 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     parser.add_argument(
         "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's and AES-RL's keys are understood"
     )
-    parser.add_argument("--seeds", metavar="A..B", help="train each of these seeds in turn, as 0..4 or 1,2,5")
+    parser.add_argument(
+        "--seeds", metavar="A..B", help="train these seeds, side by side where cores allow it, as 0..4 or 1,2,5"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --seeds: so many at once (default: as cores allow)")
     add_trust(parser)
     if arguments is not None:
         add_algorithm_options(parser, arguments)
@@ -52,42 +55,45 @@ def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker import api
     from esker.logs.observers import observer_for
-    from esker.logs.seeds import print_seeds
 
     options = options_given(namespace)
-    seeds = _seeds(namespace.seeds) if namespace.seeds else [None]
-    if namespace.seeds and "seed" in options:
-        raise UsageError("--seed and --seeds exclude each other; give one of them")
-    runs = []
-    for seed in seeds:
-        chosen = dict(options) if seed is None else options | {"seed": seed}
-        if seed is not None and "run_dir" in options:
-            chosen["run_dir"] = str(Path(options["run_dir"]) / f"s{seed}")
-        quiet = bool(options.get("quiet"))
-        run = api.train(
-            namespace.env,
-            algo=namespace.algo,
-            preset=namespace.preset,
-            config=namespace.config,
-            observer=observer_for(console(), quiet),
-            trust=namespace.trust,
-            **chosen,
-        )
-        runs.append(run)
-        if not quiet:
-            next_commands(run)
-    if len(runs) > 1 and not options.get("quiet"):
-        print_seeds(console(), runs)
+    if namespace.seeds:
+        return _run_seeds(namespace, options)
+    if namespace.jobs is not None:
+        raise UsageError("--jobs is for --seeds, as --seeds 0..9 --jobs 4")
+    quiet = bool(options.get("quiet"))
+    run = api.train(
+        namespace.env,
+        algo=namespace.algo,
+        preset=namespace.preset,
+        config=namespace.config,
+        observer=observer_for(console(), quiet),
+        trust=namespace.trust,
+        **options,
+    )
+    if not quiet:
+        next_commands(run)
     return 0
 
 
-def _seeds(text: str) -> list[int]:
-    if match := re.fullmatch(r"(\d+)\.\.(\d+)", text):
-        seeds = list(range(int(match[1]), int(match[2]) + 1))
-    elif re.fullmatch(r"\d+(,\d+)*", text):
-        seeds = [int(part) for part in text.split(",")]
-    else:
-        raise UsageError(f"seeds is {text!r}; expected a range such as 0..4 or a list such as 1,2,5")
-    if not seeds:
-        raise UsageError(f"seeds is {text!r}, an empty range; expected the smaller number first")
-    return seeds
+def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
+    """Train several seeds, side by side where cores allow it, and print them as one result."""
+    from esker.commands.seeds import SideBySide, command_of, cores, parse_seeds, shares
+    from esker.logs.seeds import print_seeds
+    from esker.runs.loading import Run
+
+    seeds = parse_seeds(namespace.seeds)
+    if "seed" in options:
+        raise UsageError("--seed and --seeds exclude each other; give one of them")
+    if namespace.jobs is not None and namespace.jobs < 1:
+        raise UsageError(f"jobs is {namespace.jobs}; expected at least 1")
+    local = options.get("engine", "local") == "local"
+    evolves = registry.find(algorithm_named(namespace.arguments)).commits_facts  # the others train networks, too
+    workers = int(options["workers"]) if str(options.get("workers", "")).isdigit() else None
+    share = shares(len(seeds), cores() if local else 1, namespace.jobs, workers, evolves)
+    command = command_of(namespace.arguments, options.get("run_dir"), share.workers)
+    quiet = bool(options.get("quiet"))
+    paths = SideBySide(seeds, command, share.jobs, console(), quiet).run()
+    if not quiet:
+        print_seeds(console(), [Run(path) for path in paths])
+    return 0
