@@ -92,6 +92,7 @@ SHOWN_ELSEWHERE = {
     "noop_max": "test_atari: test_the_option_changes_what_is_seen",
     "sticky_actions": "test_atari: test_the_option_changes_what_is_seen",
     "max_frames": "test_atari: test_max_frames_ends_an_episode",
+    "max_speed": "test_other_strategies: test_clipup_never_steps_further_than_its_max_speed",
     "momentum": "test_momentum_needs_sgd_and_changes_the_result",
     "cap_initial": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
     "cap_threshold": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",

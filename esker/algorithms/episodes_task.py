@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from esker.algorithms.algorithm import About
-from esker.config.options import ESConfig
+from esker.config.options import SynchronousConfig
 from esker.errors import UsageError
 from esker.noise.shaping import SIGN_SHAPINGS
 from esker.policies import spaces
@@ -21,7 +21,7 @@ CACHE_BYTES = 2**20
 MUJOCO_BYTES = 44_000  # of a simulator and its Python objects that a step of a Gymnasium MuJoCo world touches, about
 
 
-def build_task(config: ESConfig, environment: Environment, about: About) -> Episodes:
+def build_task(config: SynchronousConfig, environment: Environment, about: About) -> Episodes:
     """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
     actions = spaces.from_json(about["action_space"])
     head = head_for(actions, config.action_mode, config.bins)
@@ -41,7 +41,7 @@ def build_task(config: ESConfig, environment: Environment, about: About) -> Epis
         common_seeds=config.common_seeds,
         normalize=config.normalize_observations and not is_image(observations),
         action_noise=config.action_noise,
-        sign_fitness=config.shaping in SIGN_SHAPINGS,
+        sign_fitness=getattr(config, "shaping", None) in SIGN_SHAPINGS,
         survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
@@ -50,7 +50,7 @@ def build_task(config: ESConfig, environment: Environment, about: About) -> Epis
     )
 
 
-def _vectorizer(config: ESConfig, environment: Environment) -> Vectorizer:
+def _vectorizer(config: SynchronousConfig, environment: Environment) -> Vectorizer:
     if config.vectorizer is None or config.vectorizer == "auto":
         return exact_vectorizer(environment, config.fresh_environments)
     return config.vectorizer
@@ -61,7 +61,7 @@ def default_slots(dimension: int, simulator: int = 0) -> int:
     return max(6, min(64, CACHE_BYTES // (4 * dimension + simulator)))
 
 
-def environment_options(config: ESConfig) -> dict[str, Any]:
+def environment_options(config: SynchronousConfig) -> dict[str, Any]:
     """How a configuration makes its environment."""
     small = config.network == "conv-lstm"
     atari = Atari(

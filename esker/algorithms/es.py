@@ -17,7 +17,7 @@ from esker.algorithms.episodes_task import build_task, environment_options
 from esker.algorithms.facts import Facts
 from esker.algorithms.observer import Row
 from esker.algorithms.snapshot import Snapshot
-from esker.config.options import ESConfig
+from esker.config.options import ESConfig, SynchronousConfig
 from esker.engines.demand import demand_of
 from esker.engines.open import local_engine, ray_engine
 from esker.engines.plan import Plan
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 class EvolutionStrategy(Center):
     """The state of an ES run: strategy, observation statistics and counters, moved by facts."""
 
-    config: ESConfig
+    config: SynchronousConfig
 
-    def __init__(self, config: ESConfig, task: Episodes, strategy: Strategy, table: NoiseTable | None) -> None:
+    def __init__(self, config: SynchronousConfig, task: Episodes, strategy: Strategy, table: NoiseTable | None) -> None:
         super().__init__(config, strategy)
         episodes = strategy.population * config.episodes_per_member
         self.task = replace(
             task,
-            antithetic=strategy.ask().antithetic,
+            antithetic=getattr(strategy.ask(), "antithetic", False),
             statistics_share=min(1.0, config.statistics_episodes / episodes),
         )
         self.table = table
@@ -145,7 +145,7 @@ class EvolutionStrategy(Center):
             self.table.close()
 
 
-def next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | None:
+def next_cap(config: SynchronousConfig, cap: int | None, lengths: np.ndarray) -> int | None:
     """OpenAI's rule: grow when enough episodes reach the cap. pytorch-es's: none at first, then twice the mean length."""
     if config.adaptive_cap == "twice-mean":
         return max(1, round(2 * float(lengths.mean())))
@@ -154,7 +154,7 @@ def next_cap(config: ESConfig, cap: int | None, lengths: np.ndarray) -> int | No
     return cap
 
 
-def start(config: ESConfig, environment: Environment, about: About, new: bool = False) -> EvolutionStrategy:
+def start(config: Any, environment: Environment, about: About, new: bool = False) -> EvolutionStrategy:
     """The state before the first generation. What does not fit raises UsageError."""
     task = build_task(config, environment, about)
     network = task.network
@@ -187,7 +187,7 @@ def open_engine(state: EvolutionStrategy, site: Site) -> Engine:
     return ray_engine(task, demand, site, seeded, table, config.step_timeout, config.inexact)
 
 
-def synchronous(name: str, config: type[ESConfig]) -> Algorithm:
+def synchronous(name: str, config: type[SynchronousConfig]) -> Algorithm:
     """A synchronous algorithm: the strategy that its configuration names, on episodes."""
     return Algorithm(
         name,

@@ -12,6 +12,10 @@ from esker.system.plugins import find_part
 GROUP = "esker.algorithms"  # the entry-point group of other packages' algorithms
 BUILT_IN = {
     "es": "esker.algorithms.es:ES",
+    "pgpe": "esker.algorithms.other_strategies:PGPE",
+    "snes": "esker.algorithms.other_strategies:SNES",
+    "sep-cma": "esker.algorithms.other_strategies:SEP_CMA",
+    "cma": "esker.algorithms.other_strategies:CMA",
     "td3": "esker.algorithms.td3:TD3",
     "cem-rl": "esker.algorithms.cem_rl:CEM_RL",
     "p-cem-rl": "esker.algorithms.cem_rl:P_CEM_RL",

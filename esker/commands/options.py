@@ -24,7 +24,7 @@ COMMON = frozenset(
         *("generations", "steps", "training_steps", "wall_time", "goal", "patience"),
         *("engine", "address", "workers", "slots", "device"),
         *("batch_size", "discount", "replay_size", "initial_steps", "exploration_noise", "rl_ratio", "rl_population"),
-        *("deterministic", "mean_update", "mean_update_param", "var_update", "var_init"),
+        *("stdev_lr", "restarts", "deterministic", "mean_update", "mean_update_param", "var_update", "var_init"),
         *("seed", "run_dir", "checkpoint_every", "keep", "log", "quiet"),
     ]
 )

@@ -16,6 +16,7 @@ from esker.policies.heads import ActionMode
 from esker.policies.mlp import Activation, Initializer
 
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "clipup"]
 Backend = Literal["tensorboard", "wandb", "csv"]
 DEFAULT_GENERATIONS = 500
 DEFAULT_TRAINING_STEPS = 1_000_000
@@ -130,8 +131,9 @@ class UpdateOptions:
     population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2)
     sigma: float = option(0.02, "scale of the perturbations", above=0)
     lr: float = option(0.01, "learning rate of the optimizer", above=0)
-    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "torch optimizer that moves the centre")
-    momentum: float = option(0.0, "momentum of sgd and rmsprop", low=0)
+    optimizer: OptimizerName = option("adam", "optimizer that moves the centre: one of torch's, or ClipUp")
+    momentum: float | None = option(None, "momentum of sgd and rmsprop (default: 0) and of clipup (default: 0.9)", low=0)
+    max_speed: float | None = option(None, "longest step of clipup (default: twice the learning rate)", above=0)
     weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0)
     lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0)
     sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0)
@@ -149,16 +151,18 @@ class UpdateOptions:
                 f"population is {self.population}, and antithetic sampling needs an even number; "
                 f"use --population {self.population + 1} or --no-antithetic"
             )
-        if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
+        if self.momentum and self.optimizer not in ("sgd", "rmsprop", "clipup"):
             raise UsageError(f"momentum is {self.momentum}, and {self.optimizer} has none; use --optimizer sgd or rmsprop")
+        if self.max_speed is not None and self.optimizer != "clipup":
+            raise UsageError(f"max_speed is {self.max_speed}, and {self.optimizer} has none; use --optimizer clipup")
         directions = self.population // 2 if self.antithetic else self.population
         if self.top_directions is not None and self.top_directions > directions:
             raise UsageError(f"top_directions is {self.top_directions}; a population of {self.population} has {directions}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrategyOptions(UpdateOptions):
-    """Strategy"""
+class MemberOptions:
+    """Members"""
 
     episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
     min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
@@ -267,8 +271,8 @@ class LogOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ESConfig(
-    StrategyOptions,
+class SynchronousConfig(
+    MemberOptions,
     PolicyOptions,
     EnvironmentOptions,
     AtariOptions,
@@ -277,10 +281,11 @@ class ESConfig(
     LogOptions,
     RunOptions,
 ):
-    """Everything that decides an `es` run."""
+    """What every synchronous algorithm has beside its strategy."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
     algo: str = option("es", "algorithm")
+    common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
 
     @property
     def exact_resets(self) -> bool:
@@ -289,7 +294,6 @@ class ESConfig(
 
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""
-        self.check_update()
         self.check_goal()
         self.check_cluster(self.workers)
         if self.noise != "low-rank" and self.rank != 1:
@@ -314,6 +318,16 @@ class ESConfig(
         given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
         if given and not self.env.startswith("ALE/"):
             raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ESConfig(UpdateOptions, SynchronousConfig):
+    """Everything that decides an `es` run."""
+
+    def check(self) -> None:
+        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        self.check_update()
+        super().check()
 
 
 # Options that only some networks have.

@@ -128,7 +128,8 @@ class CMA:
     def _refactor(self) -> None:
         factor, failed = torch.linalg.cholesky_ex(self.covariance)
         if not failed:  # otherwise the last factor stays in use, and `stopped` tells
-            self._factor, self._factored_at = factor.float(), self._paths.updates
+            # Row by row, as a snapshot has it: the bits of a product depend on the layout, and Cholesky's goes by columns.
+            self._factor, self._factored_at = factor.float().contiguous(), self._paths.updates
 
     @property
     def stopped(self) -> str | None:
