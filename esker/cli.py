@@ -38,6 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
+    except OSError as error:
+        return _say(_os_error(error), 1)
+
+
+def _os_error(error: OSError) -> str:
+    """What the system refused, in one line with the file's name."""
+    where = f"{str(error.filename)!r}: " if error.filename is not None else ""
+    return " ".join(f"{where}{error.strerror or error or type(error).__name__}".split())
 
 
 def _open_working_folder(namespace: Namespace) -> None:

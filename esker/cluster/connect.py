@@ -161,10 +161,22 @@ def reach(address: str) -> None:
     if not host or not port.isdigit():
         raise UsageError(f"address is {address!r}; expected HOST:PORT or auto")
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            if not os.environ.get("RAY_USE_TLS") and not _speaks_grpc(connection):
+                raise UsageError(f"what listens at {address} is no Ray cluster; give the HOST:PORT of `esker cluster head`")
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"no Ray cluster answers at {address} ({reason}); start one with: esker cluster head") from error
+
+
+def _speaks_grpc(connection: socket.socket) -> bool:
+    """Whether a server begins as gRPC's do: by a SETTINGS frame of HTTP/2. Ray would wait minutes for another one."""
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+    try:
+        head = connection.recv(9)
+    except TimeoutError:
+        return False
+    return len(head) >= 4 and head[3] == 4
 
 
 def _why_refused(address: str, error: Exception) -> str:

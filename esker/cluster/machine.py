@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from esker.cluster.connect import HEALTH, OBJECT_STORE, QUIET, reach
+from esker.cluster.node_stop import end_processes, pids_at
 from esker.cluster.token import authenticate, check_token, ensure_token, token_file
 from esker.engines.demand import import_ray
 from esker.errors import RunError, UsageError
@@ -88,8 +90,11 @@ def _ray_start(flags: list[str], block: bool) -> None:
     if block:
         sys.stdout.flush()
         os.execve(sys.executable, [*command, "--block"], environment)
+    port = next(flag for flag in flags if re.match("--(port|address)=", flag)).replace("=", ":").rpartition(":")[2]
+    before = pids_at(port)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        end_processes(pids_at(port) - before)  # what it had started already
         lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         reasons = [line for line in lines if "rror" in line or "ismatch" in line] or lines or ["no reason given"]
         raise RunError(f"`ray start` failed: {reasons[-1]}")

@@ -43,8 +43,14 @@ def stop_node(address: str | None) -> tuple[str, int]:
     if len(chosen) > 1:
         raise UsageError(f"nodes of several clusters are running here; name one: {', '.join(chosen)}")
     pids = {process.pid for process in found if process.address == chosen[0]}
-    _end(pids)
+    end_processes(pids)
     return chosen[0], len(pids)
+
+
+def pids_at(port: str) -> set[int]:
+    """The processes of Ray nodes here whose cluster has this port, also of one that never came up."""
+    here = re.compile(rf"(gcs_server_port=|gcs-address=\S+?:|gcs_address=\S+?:){port}\b")
+    return {int(line.split()[0]) for line in _listing() if "/ray/" in line and here.search(line)}
 
 
 def ray_processes(listing: Iterable[str]) -> list[RayProcess]:
@@ -70,7 +76,8 @@ def _port(address: str) -> str:
     return address.rpartition(":")[2]
 
 
-def _end(pids: set[int]) -> None:
+def end_processes(pids: set[int]) -> None:
+    """End processes: politely, then without asking."""
     _signal(pids, signal.SIGTERM)
     deadline = time.monotonic() + PATIENCE
     while any(map(_alive, pids)) and time.monotonic() < deadline:

@@ -37,7 +37,7 @@ def console() -> Console:
     """The console that commands print to."""
     from rich.console import Console
 
-    return Console()
+    return Console(markup=False, emoji=False)  # a path may hold [/], which is no markup
 
 
 def run_path(text: str) -> str:

@@ -34,6 +34,7 @@ from esker.tasks.task import Job, Task
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
 RESERVE = 48  # items that a worker holds beyond its slots, at least: asking wakes this process, which has no core of its own
 EVEN, UNEVEN = 1.0, 0.85  # the part of what is unfinished that is shared out: episodes of one length, and of several
+START = 60.0  # seconds beyond the limit of a step that a worker may take to start and make its environments
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
@@ -65,7 +66,7 @@ class Worker:
         self.in_generation = False
         self.farewells = 0  # of earlier generations, still to come
         self.progress: tuple[int, int] = (0, 0)
-        self.progress_at = time.monotonic()
+        self.started_at = self.progress_at = time.monotonic()
         self.stopped = False
 
 
@@ -260,7 +261,10 @@ class LocalEngine:
         for worker in list(self._workers.values()):
             at = worker.row * BOARD_FIELDS
             progress = (self._board[at], self._board[at + 1])
-            if progress != worker.progress or not worker.items or not worker.ready:
+            if not worker.ready:
+                if now - worker.started_at > self.step_timeout + START:
+                    self._lost(worker, plan, f"starting it took longer than {self.step_timeout + START:g} s")
+            elif progress != worker.progress or not worker.items:
                 worker.progress, worker.progress_at = progress, now
             elif now - worker.progress_at > self.step_timeout:
                 self._lost(worker, plan, f"a step took longer than {self.step_timeout:g} s")

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from esker.engines.local import ATTEMPTS, LOOK_EVERY, SINGLE_THREAD, CannotStart, _cause, _is_stopped
+from esker.engines.local import ATTEMPTS, LOOK_EVERY, SINGLE_THREAD, START, CannotStart, _cause, _is_stopped
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
 from esker.noise.table import anonymous_memory
@@ -208,7 +208,10 @@ class LocalPool:
         now = time.monotonic()
         for worker in list(self._workers.values()):
             progress = self._board[worker.number]
-            if progress != worker.progress or worker.work is None or progress == 0:
+            if progress == 0 and worker.work is not None:  # it is still starting
+                if now - worker.progress_at > limit + START:
+                    self._lost(worker, f"starting it took longer than {limit + START:g} s")
+            elif progress != worker.progress or worker.work is None:
                 worker.progress, worker.progress_at = progress, now
             elif now - worker.progress_at > limit:
                 self._lost(worker, f"a step took longer than {limit:g} s")

@@ -15,9 +15,8 @@ import safetensors
 import safetensors.numpy
 
 from esker.algorithms.snapshot import Snapshot
+from esker.runs.files import read_plain, read_small
 from esker.runs.seals import open_json, seal_json
-
-LARGEST = 1 << 26  # bytes of a state.json; larger ones are not ours
 
 
 class DamagedCheckpoint(Exception):
@@ -75,10 +74,8 @@ def tidy(folder: Path) -> None:
 def read(folder: Path, run: str | None = None) -> Snapshot:
     """Read a snapshot. Anything missing, cut, altered, misplaced or of another run raises DamagedCheckpoint."""
     try:
-        if (folder / "state.json").stat().st_size > LARGEST:
-            raise DamagedCheckpoint(f"{folder.name}: state.json is too large")
-        values = open_json((folder / "state.json").read_text(), unsealed=("generation",))
-        data = (folder / "state.safetensors").read_bytes()
+        values = open_json(read_small(folder / "state.json"), unsealed=("generation",))
+        data = read_plain(folder / "state.safetensors")
         if hashlib.sha256(data).hexdigest() != values.pop("sha256"):
             raise DamagedCheckpoint(f"{folder.name}: the checksum does not match")
         generation, owner = values.pop("generation"), values.pop("run", None)
@@ -107,7 +104,7 @@ def point(file: Path, generation: int) -> None:
 def pointed(file: Path) -> int | None:
     """The generation that `best` or `latest` names."""
     try:
-        text = file.read_text().strip()
+        text = read_small(file).strip()
     except (OSError, ValueError):
         return None
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None

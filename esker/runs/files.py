@@ -6,20 +6,55 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from typing import BinaryIO
+
+from esker.errors import UsageError
 
 LARGEST = 1 << 26  # bytes of a small file; larger ones are not ours
 
 
+def open_plain(path: Path) -> BinaryIO:
+    """A regular file, opened to be read. A pipe or a device raises ValueError instead of making its reader wait."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ValueError("it is no regular file")
+    return file
+
+
+def read_plain(path: Path) -> bytes:
+    """The content of a regular file; anything else raises ValueError."""
+    with open_plain(path) as file:
+        return file.read()
+
+
 def read_small(path: Path) -> str:
-    """The text of a regular file. A pipe, a device or a huge file raises ValueError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is no regular file")
-        if status.st_size > LARGEST:
-            raise ValueError(f"it has {status.st_size:,} bytes")
+    """The text of a small regular file. Anything else raises ValueError."""
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > LARGEST:
+            raise ValueError(f"it has {size:,} bytes")
         return file.read().decode()
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a path is a regular file by itself: no link, no pipe."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse to write through a link, which may lead anywhere, or into a pipe. Raises UsageError."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if stat.S_ISLNK(mode):
+        raise UsageError(f"{str(path)!r} is a link, and esker writes through none; replace it by what it names")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UsageError(f"{str(path)!r} is neither a file nor a folder; remove it")
 
 
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:

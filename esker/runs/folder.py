@@ -9,7 +9,7 @@ import secrets
 import time
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.facts import Scan, append, load
 from esker.runs.facts import scan as scan_facts
-from esker.runs.files import read_small, write_whole
+from esker.runs.files import open_plain, read_plain, read_small, refuse_link, write_whole
 from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
 
@@ -188,9 +188,7 @@ class RunFolder:
     def refuse_links(self) -> None:
         """Refuse to write through links in the folder: they may lead anywhere. Raises UsageError."""
         for file in (*WRITTEN, *(path.name for path in self.checkpoints.glob("*"))):
-            path = self.path / file if file in WRITTEN else self.checkpoints / file
-            if path.is_symlink():
-                raise UsageError(f"{str(path)!r} is a link, and esker writes through none; replace it by what it names")
+            refuse_link(self.path / file if file in WRITTEN else self.checkpoints / file)
 
     def unlock(self) -> None:
         """Let others work in the folder."""
@@ -201,9 +199,9 @@ class RunFolder:
     def in_use(self) -> bool:
         """Whether a process is working in the folder now."""
         try:
-            with (self.path / "lock").open("r") as file:
+            with open_plain(self.path / "lock") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return False
         except OSError:
             return True
@@ -219,19 +217,22 @@ class RunFolder:
     def facts(self, first: int = 0) -> Iterator[Facts]:
         """The committed generations from `first` on, in order, up to one whose record is lost."""
         found = self.scan()
-        data = self.facts_file.read_bytes() if found.records else b""
+        data = read_plain(self.facts_file) if found.records else b""
         for generation in range(first, found.reach(first)):
             yield load(data, found.records[generation])
 
     def scan(self) -> Scan:
         """What the file of facts holds, read again only when it has changed."""
+        identity = self.identity
         try:
             status = self.facts_file.stat()
+            stamp = status.st_size, status.st_mtime_ns
+            if self._scanned is None or self._scanned[0] != stamp:
+                self._scanned = stamp, scan_facts(read_plain(self.facts_file), identity)
         except FileNotFoundError:
             return scan_facts(b"")
-        stamp = status.st_size, status.st_mtime_ns
-        if self._scanned is None or self._scanned[0] != stamp:
-            self._scanned = stamp, scan_facts(self.facts_file.read_bytes(), self.identity)
+        except ValueError as error:
+            return replace(scan_facts(b""), problems=(str(error),))
         return self._scanned[1]
 
     def committed(self) -> int:
@@ -254,16 +255,22 @@ class RunFolder:
     def rows(self) -> list[dict[str, Any]]:
         """The journal, up to the first line that cannot be read."""
         rows: list[dict[str, Any]] = []
-        if not self.journal_file.exists():
-            return rows
-        for line in self.journal_file.read_text(errors="replace").splitlines():
+        for line in self.journal_text().splitlines():
             try:
                 row = json.loads(line)
-                row["generation"]
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, RecursionError):
+                break
+            if not isinstance(row, dict) or type(row.get("generation")) is not int:
                 break
             rows.append(row)
         return rows
+
+    def journal_text(self) -> str:
+        """The journal as it is; empty where there is none."""
+        try:
+            return read_plain(self.journal_file).decode(errors="replace")
+        except (OSError, ValueError):
+            return ""
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """Write a snapshot and let `best` or `latest` name it."""

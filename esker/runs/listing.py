@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from esker.errors import UsageError
+from esker.runs.files import open_plain
 from esker.runs.folder import RunFolder, is_checkpoint
 
 TAIL = 1 << 16  # bytes at the end of a journal that surely hold its last row
@@ -56,22 +57,24 @@ def find_runs(root: Path) -> Iterator[Path]:
 def summarize(folder: RunFolder, now: float) -> RunSummary:
     """One run, read without waiting for it; a damaged one says so as its status."""
     try:
-        config = tomllib.loads(folder.config_file.read_text())
-        about = json.loads(folder.about_file.read_text())
-        status, _, reason = folder.status().partition(": ")
+        config, about = folder.values(), folder.about()
+        status, _, reason = (
+            f"damaged: {folder.damage[0]}".partition(": ") if folder.damage else folder.status().partition(": ")
+        )
     except (OSError, ValueError) as error:
         config, about, status, reason = {}, {}, "damaged", " ".join(str(error).split())
     row = last_row(folder.journal_file)
-    started = float(about.get("started") or folder.about_file.stat().st_mtime)
+    seed, best = config.get("seed"), row.get("best_return")
+    started = _number(about.get("started")) or folder.about_file.stat().st_mtime
     moved = folder.journal_file if folder.journal_file.exists() else folder.config_file
     return RunSummary(
         path=str(folder.path),
         env=str(config.get("env", "?")),
         algo=str(config.get("algo", "?")),
-        seed=config.get("seed"),
+        seed=seed if isinstance(seed, int) else None,
         generation=row["generation"] + 1 if row else 0,
-        env_steps=row.get("env_steps", 0),
-        best=row.get("best_return"),
+        env_steps=int(_number(row.get("env_steps")) or 0),
+        best=_number(best),
         status=status,
         reason=reason or None,
         age=max(0.0, now - started),
@@ -81,16 +84,22 @@ def summarize(folder: RunFolder, now: float) -> RunSummary:
 
 def last_row(journal: Path) -> dict[str, Any]:
     """The last whole row of a journal, or nothing."""
-    if not journal.exists():
+    try:
+        with open_plain(journal) as file:
+            file.seek(max(0, journal.stat().st_size - TAIL))
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
         return {}
-    with journal.open("rb") as file:
-        file.seek(max(0, journal.stat().st_size - TAIL))
-        lines = file.read().splitlines()
     for line in reversed(lines):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and "generation" in row:
+        if isinstance(row, dict) and type(row.get("generation")) is int:
             return row
     return {}
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or None."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else None

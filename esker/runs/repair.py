@@ -28,7 +28,7 @@ def mend(folder: RunFolder) -> list[str]:
     rows = folder.rows()
     kept = [row for row, before in zip(rows, [None, *rows], strict=False) if _follows(row, before, count)]
     text = "".join(json.dumps(row) + "\n" for row in kept)
-    if folder.journal_file.exists() and folder.journal_file.read_text(errors="replace") != text:
+    if folder.journal_file.exists() and folder.journal_text() != text:
         write_whole(folder.journal_file, text)
         said.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
     return said

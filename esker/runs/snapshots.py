@@ -8,6 +8,7 @@ from collections.abc import Callable
 from esker.algorithms.snapshot import Snapshot
 from esker.errors import Damage, UsageError
 from esker.runs import checkpoints
+from esker.runs.files import write_whole
 from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
 
@@ -38,8 +39,8 @@ def cut_journal(folder: RunFolder, generation: int) -> int:
     rows = folder.rows()
     kept = [row for number, row in enumerate(rows) if row["generation"] == number and number < generation]
     text = "".join(json.dumps(row) + "\n" for row in kept)
-    if folder.journal_file.exists() and folder.journal_file.read_text(errors="replace") != text:
-        folder.journal_file.write_text(text)
+    if folder.journal_file.exists() and folder.journal_text() != text:
+        write_whole(folder.journal_file, text)
     return len(rows) - len(kept)
 
 

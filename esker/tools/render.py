@@ -15,6 +15,7 @@ from esker.errors import RunError, UsageError
 from esker.logs.video import Frame, VideoWriter, caption, write_gif
 from esker.noise.address import Purpose, episode_seed
 from esker.runs import checkpoints
+from esker.runs.files import refuse_link
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.loading import Trained, environment_of, open_trained, policy_of
 from esker.runs.trust import Trust
@@ -90,6 +91,7 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
     with silence():
         env = open_environment(trained, "rgb_array", options.size)
     folder, name = _target(path, output)
+    refuse_link(folder)
     folder.mkdir(parents=True, exist_ok=True)
     fps = options.fps or float(env.metadata.get("render_fps") or DEFAULT_FPS)
     building = folder / f".recording-{trained.snapshot.generation}.mp4"

@@ -24,6 +24,7 @@ from esker.worlds.atari import PREFIX, Atari, register_games
 from esker.worlds.mujoco_log import hear_mujoco
 
 Env = gym.Env[Any, Any]
+START = 30.0  # seconds beyond the limit of a step that an environment may take to be made
 EXTRAS = {"mujoco": "mujoco", "box2d": "box2d", "ale_py": "atari", "shimmy": "atari"}
 
 
@@ -100,6 +101,8 @@ class Environment:
                 env = factory(**kwargs)
         except gym.error.DependencyNotInstalled as error:
             raise UsageError(_missing_extra(self.name, str(error))) from error
+        except TimeoutError:
+            raise
         except TypeError as error:
             raise UsageError(f"environment {self.name!r} does not take {kwargs or 'these arguments'}: {error}") from error
         except Exception as error:  # constructors raise whatever they like
@@ -182,16 +185,22 @@ def reset_is_exact(env: Env, other: Env | None = None) -> bool:
 def tried(environment: Environment, timeout: float | None = None) -> Iterator[Env]:
     """An instance to look at before training; whatever it raises, or a hang past the timeout, becomes a RunError."""
 
-    def too_long(number: int, frame: Any) -> None:
-        raise TimeoutError(f"a first look at it took longer than {timeout:g} s")
+    limit = timeout or 0.0
 
-    with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # nobody can act on what its XML warns of
-        env = environment.make()
+    def too_long(number: int, frame: Any) -> None:
+        what = "making it" if env is None else "a first look at it"
+        raise TimeoutError(f"{what} took longer than {limit + START if env is None else limit:g} s")
+
     timed = timeout is not None and threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGALRM, too_long) if timed else None
+    env = None
     try:
-        if timed and timeout is not None:
-            signal.setitimer(signal.ITIMER_REAL, timeout)
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, limit + START)
+        with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # nobody can act on XML's warnings
+            env = environment.make()
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, limit)
         yield env
     except (UsageError, KeyboardInterrupt):
         raise
@@ -202,6 +211,13 @@ def tried(environment: Environment, timeout: float | None = None) -> Iterator[En
         if timed:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+        if env is not None:
+            close_quietly(env)
+
+
+def close_quietly(env: Env) -> None:
+    """Close an environment that is not needed any more, whatever its `close` raises."""
+    with contextlib.suppress(Exception):
         env.close()
 
 

@@ -17,6 +17,7 @@ from esker import __version__
 from esker.errors import UsageError
 from esker.logs.stalls import stalls
 from esker.noise.shaping import SIGN_SHAPINGS
+from esker.runs.files import is_plain
 from esker.runs.groups import INCIDENTAL, Group, differences, group_runs
 from esker.runs.reading import AXES, AXIS_LABELS, LASTING, RunData
 from esker.runs.statistics import summarize_seeds
@@ -161,8 +162,9 @@ def thinned(count: int, points: int) -> list[int]:
 
 def video_of(path: Path) -> dict[str, str] | None:
     """The newest video of a run that is small enough, as a data URI."""
-    videos = sorted((path / "videos").glob("*.mp4"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in videos:
+    folder = path / "videos"
+    found = [] if folder.is_symlink() else [file for file in folder.glob("*.mp4") if is_plain(file)]  # no link leads out
+    for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True):
         if file.stat().st_size <= MOST_VIDEO_BYTES:
             encoded = base64.b64encode(file.read_bytes()).decode()
             return {"name": file.stem, "source": f"data:video/mp4;base64,{encoded}"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from esker.errors import UsageError
 from esker.logs.report.data import to_json
+from esker.runs.files import write_whole
 
 SCRIPTS = ("numbers.js", "curves.js", "chart.js", "tables.js", "sweep.js", "page.js")
 
@@ -27,6 +28,6 @@ def write_page(data: dict[str, Any], output: Path) -> None:
     """Write the page to a file. One that cannot be written raises UsageError."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(page(data), encoding="utf-8")
+        write_whole(output, page(data))
     except OSError as error:
         raise UsageError(f"report {str(output)!r} cannot be written: {error.strerror}") from error

@@ -26,7 +26,8 @@ class LiveData:
     def __call__(self) -> dict[str, Any]:
         seen = [_signature(path) for path in find_runs(self.paths)]
         if seen != self._seen:
-            self._data = report_data(read_runs(self.paths), sweeps=read_sweeps(self.paths), live=True)
+            runs = read_runs(self.paths, skip=lambda text: None)  # one damaged run does not hide the others
+            self._data = report_data(runs, sweeps=read_sweeps(self.paths), live=True)
             self._seen = seen
         return self._data
 
@@ -55,10 +56,14 @@ def _handler(live: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]
             host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
             if host not in (HOST, "localhost"):  # another site's name that was pointed at this machine
                 self.send_error(403)
-            elif self.path == "/":
-                self._answer("text/html", page(live()))
-            elif self.path == "/data.json":
-                self._answer("application/json", to_json(live()))
+            elif self.path in ("/", "/data.json"):
+                try:
+                    data = live()
+                except (UsageError, OSError) as error:  # a run that was removed or damaged meanwhile
+                    self.send_error(503, " ".join(str(error).split()).encode("ascii", "replace").decode())
+                    return
+                whole = self.path == "/"
+                self._answer("text/html" if whole else "application/json", page(data) if whole else to_json(data))
             else:
                 self.send_error(404)
 

@@ -1,0 +1,129 @@
+"""Hostile use: odd names, links, files that cannot be written, servers that are something else; always one clear line."""
+
+from __future__ import annotations
+
+import fcntl
+import http.server
+import os
+import shutil
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import QUICK, small_run
+
+import esker
+from esker.cli import main
+from esker.cluster.connect import reach
+from esker.errors import RunError, UsageError
+from esker.logs.report.serve import open_server
+from esker.worlds import environments
+
+
+def copy(tmp_path: Path, name: str = "run") -> Path:
+    return Path(shutil.copytree(small_run(), tmp_path / name))
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    said = capsys.readouterr().err
+    assert said.startswith("esker: error: ")
+    assert said.count("\n") == 1
+    return said
+
+
+def test_markup_in_a_path_is_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--generations", "1", "--population", "2", "--workers", "0", "--noise", "counter", "--preset", "none"]
+    assert main(["train", "CartPole-v1", "--run-dir", str(tmp_path / "x[/]"), *flags]) == 0
+    assert main(["runs", str(tmp_path)]) == 0
+    assert main(["eval", str(tmp_path / "x[/]"), "--episodes", "1", "--workers", "0"]) == 0
+    assert "x[/]" in capsys.readouterr().out
+
+
+def test_a_report_replaces_a_link_and_shows_no_file_that_a_link_names(tmp_path: Path) -> None:
+    run, secret = copy(tmp_path), tmp_path / "secret"
+    secret.write_text("my secret words")
+    (run / "videos").mkdir()
+    (run / "videos" / "a.mp4").symlink_to(secret)
+    (run / "report.html").symlink_to(secret)
+    assert main(["report", str(run)]) == 0
+    assert secret.read_text() == "my secret words"
+    assert "bXkgc2VjcmV0IHdvcmRz" not in (run / "report.html").read_text()  # in base 64
+
+
+@pytest.mark.parametrize("command", ["export", "render", "card"])
+def test_folders_that_are_links_are_not_written_into(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, outside = copy(tmp_path), tmp_path / "outside"
+    outside.mkdir()
+    (run / {"render": "videos"}.get(command, command)).symlink_to(outside)
+    more = ["--episodes", "1", "--workers", "0"] if command == "card" else []
+    assert main([command, str(run), *more]) == 2
+    assert "is a link" in one_line(capsys)
+    assert not list(outside.iterdir())
+
+
+@pytest.mark.parametrize("command", ["export", "render", "plot", "report"])
+def test_what_cannot_be_written_is_one_line(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    target = {"export": "x", "render": "x.mp4", "plot": "x.png", "report": "x.html"}[command]
+    assert main([command, str(small_run()), "-o", str(tmp_path / "file" / target)]) in (1, 2)
+    one_line(capsys)
+
+
+def test_one_damaged_run_hides_no_other_in_a_served_report(tmp_path: Path) -> None:
+    copy(tmp_path, "good")
+    bad = copy(tmp_path, "bad")
+    shutil.rmtree(bad / "checkpoints")
+    (bad / "config.toml").write_text("population = = 3")
+    with open_server([str(tmp_path)], 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/data.json"
+        first = urllib.request.urlopen(address).read().decode()
+        shutil.rmtree(tmp_path / "good")
+        shutil.rmtree(bad)
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(address)
+        server.shutdown()
+    assert '"name":"good"' in first
+    assert '"name":"bad"' not in first
+
+
+def test_a_server_that_is_not_ray_is_refused_at_once() -> None:
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with pytest.raises(UsageError, match="is no Ray cluster"):
+        reach(f"127.0.0.1:{server.server_address[1]}")
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_constructor_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang() -> Any:
+        time.sleep(60)
+
+    monkeypatch.setattr(environments, "START", 0.1)
+    with pytest.raises(RunError, match=r"making it took longer than 0.2 s"):
+        esker.train(hang, run_dir=str(tmp_path / "run"), **QUICK, generations=1, step_timeout=0.1)
+
+
+def test_a_folder_in_which_another_process_begins_a_run_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    with (path / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="in use by another process"):
+            esker.train("CartPole-v1", run_dir=str(path), **QUICK, generations=1)
+    assert not (path / "config.toml").exists()
+
+
+@pytest.mark.parametrize("name", ["config.toml", "about.json", "journal.jsonl", "facts", "status", "best"])
+def test_pipes_in_a_run_folder_are_not_waited_for(name: str, tmp_path: Path) -> None:
+    run = copy(tmp_path)
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    for command in (["eval", str(run), "--episodes", "1", "--workers", "0"], ["runs", str(tmp_path)], ["plot", str(run)]):
+        assert main([*command, *(["-o", str(tmp_path / "x.png")] if command[0] == "plot" else [])]) in (0, 1, 2)
