@@ -112,7 +112,7 @@ def _elsewhere(config: Any, callbacks: Callbacks) -> bool:
 
 
 def _observer(observer: Observer | None, config: Any) -> Observer:
-    return observer or observer_for(Console(), config.quiet)
+    return observer or observer_for(Console(markup=False, emoji=False), config.quiet)
 
 
 def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run:

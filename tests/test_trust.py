@@ -96,6 +96,20 @@ def test_modules_beside_a_run_are_not_imported(option: str, tmp_path: Path, monk
     assert "evil" not in sys.modules
 
 
+def test_an_algorithm_by_path_is_not_imported_by_whoever_reads_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stranger(tmp_path / "run", algo="evil:Algorithm")
+    (run / "evil.py").write_text(EVIL.format(mark=str(tmp_path / "mark")))
+    monkeypatch.syspath_prepend(str(run))
+    for command in (["eval"], ["report"], ["plot", "-o", str(tmp_path / "x.png")], ["export"], ["resume"], ["upload"]):
+        assert main([command[0], str(run), *command[1:]]) == 2, command
+    assert main(["runs", str(tmp_path)]) == 0
+    with pytest.raises(UsageError, match="evil:Algorithm"):
+        _ = esker.Run(run).config
+    assert not (tmp_path / "mark").exists()
+
+
 def test_loading_a_policy_does_not_need_trust_in_its_environment(tmp_path: Path) -> None:
     run = stranger(tmp_path / "run", env="nowhere:make")
     assert esker.load(run).act([0.0, 0.0, 0.0, 0.0]) in (0, 1)

@@ -222,6 +222,7 @@ class Coordinator:
         folder, epoch = self._recover()
         if (ended := self._former_end(folder)) is not None:
             raise ended
+        folder.check_trust(True)  # whoever started it here has decided that
         algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
         environment = cloudpickle.loads(request.environment)
         session = resume(folder, algorithm, config, environment, list(request.notices))

@@ -66,6 +66,7 @@ class RunFolder:
         self.on_checkpoint: Callable[[Checkpoint], None] | None = None
         self.damage: list[Damage] = []  # found in configuration or description, and mended from a checkpoint's copies
         self._identity: str | None = None
+        self._trust: Trust = False
         self._lock: Any = None
         self._scanned: tuple[tuple[int, int], Scan] | None = None
 
@@ -86,6 +87,7 @@ class RunFolder:
         finally:
             folder.unlock()
         record_run(about["run"], folder.values())
+        folder._trust = True
         return folder
 
     def _refuse_other_content(self) -> None:
@@ -136,6 +138,7 @@ class RunFolder:
 
     def check_trust(self, trust: Trust, without: frozenset[str] = frozenset()) -> None:
         """Refuse a folder from elsewhere that names code nobody trusts. Raises UsageError."""
+        self._trust = trust
         about, values = {}, {}
         with contextlib.suppress(OSError, ValueError, RecursionError):  # what it says, even if a checksum does not match
             about = json.loads(read_small(self.about_file))
@@ -154,7 +157,8 @@ class RunFolder:
 
     def config(self, options_of: Callable[[str], type[Any]]) -> Any:
         """The resolved configuration, of the class that `options_of` names for its algorithm."""
-        values = self.values()
+        values, about = self.values(), self.about() if self.about_file.exists() else {}
+        check_trust(self.path, values, about, self._trust, without=frozenset(values) - {"algo"})  # it may be a module's
         try:
             kind = options_of(self.algo)
         except UsageError as error:

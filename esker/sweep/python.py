@@ -84,7 +84,7 @@ def sweep(
     own = ("algo", "preset", "config", "sampler", "pruner", "reduction", "min_budget", "storage")
     said = {key: arguments.pop(key) for key in own if key in arguments}
     request = Request(env, name=name, folder=str(sweep_dir), space=_lines(space), seed=sweep_seed, options=arguments, **said)
-    done = run_sweep(request, trials, Console())
+    done = run_sweep(request, trials, Console(markup=False, emoji=False))
     found = tuple(
         Trial(
             trial.number,
