@@ -7,7 +7,6 @@ items are simply evaluated again.
 from __future__ import annotations
 
 import contextlib
-import math
 import mmap
 import os
 import selectors
@@ -27,14 +26,18 @@ from esker.engines.engine import Pulse
 from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, Ready, Report, Setup
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
+from esker.engines.sharing import Sharing, sharing_after
 from esker.errors import RunError
 from esker.noise.table import NoiseTable, anonymous_memory
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
+<<<<<<< HEAD
 RESERVE = 48  # items that a worker holds beyond its slots, at least: asking wakes this process, which has no core of its own
 EVEN, UNEVEN = 1.0, 0.85  # the part of what is unfinished that is shared out: episodes of one length, and of several
 START = 60.0  # seconds beyond the limit of a step that a worker may take to start and make its environments
+=======
+>>>>>>> 640c259 (Share out long episodes of unequal length few at a time)
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
@@ -83,7 +86,7 @@ class LocalEngine:
         self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
         self._bell, self._bell_button = os.pipe()
         self._looked_at = time.monotonic()
-        self._share = UNEVEN
+        self._sharing = Sharing()
         self._failed_starts = 0
         self._plan: Plan | None = None
         self._before = 0
@@ -100,6 +103,7 @@ class LocalEngine:
 
     def evaluate(self, job: Job, plan: Plan) -> None:
         """Evaluate the plan; return when it is complete and no worker is busy with it any more."""
+        began = time.monotonic()
         self._attempts: Counter[int] = Counter()
         self._job = job
         self._plan, self._before = plan, self._steps()
@@ -114,10 +118,8 @@ class LocalEngine:
                 worker.farewells += 1
         while any(worker.in_generation for worker in self._workers.values()):
             self._pump(plan)
-        # Episodes of one length finish together when shared out at once; others need some items in reserve to even out, but
-        # not so many that slots run half empty. A function's length is always 1 and tells nothing of how long it takes.
-        lengths = {result.length for result in plan.results.values()}
-        self._share = 0.5 if lengths == {1} else EVEN if len(lengths) == 1 else UNEVEN
+        work = (time.monotonic() - began) * self._count / max(len(plan.results), 1)
+        self._sharing = sharing_after((result.length for result in plan.results.values()), work)
 
     def pulse(self) -> Pulse | None:
         """How far the generation under way is; asked from another thread."""
@@ -169,13 +171,8 @@ class LocalEngine:
         self._board[worker.row * BOARD_FIELDS + 2] = worker.sent
 
     def _grant(self, worker: Worker, plan: Plan) -> None:
-        """Give a worker that wants items its fair share of what is unfinished: its slots full and some in reserve.
-
-        All of its share at once where episodes are of one length: whoever came back for more first would get too much.
-        """
-        fair = max(math.ceil(plan.unfinished * self._share / self._count), 1)
-        most = self.task.slots + max(self.task.slots // 2, RESERVE)
-        target = fair if self._share == EVEN else min(fair, most)
+        """Give a worker that wants items its fair share of what is unfinished: its slots full and some in reserve."""
+        target = self._sharing.target(plan.unfinished, self._count, self.task.slots)
         items = plan.take(target - len(worker.items)) if target > len(worker.items) else []
         last = not (plan.waiting or plan.may_grow)
         if items or (last and worker.items):
