@@ -32,12 +32,7 @@ from esker.noise.table import NoiseTable, anonymous_memory
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
-<<<<<<< HEAD
-RESERVE = 48  # items that a worker holds beyond its slots, at least: asking wakes this process, which has no core of its own
-EVEN, UNEVEN = 1.0, 0.85  # the part of what is unfinished that is shared out: episodes of one length, and of several
 START = 60.0  # seconds beyond the limit of a step that a worker may take to start and make its environments
-=======
->>>>>>> 640c259 (Share out long episodes of unequal length few at a time)
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
