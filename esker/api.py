@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 from rich.console import Console
 
 from esker.algorithms import registry
@@ -13,11 +14,13 @@ from esker.algorithms.loop import Outcome
 from esker.algorithms.observer import Observer, Row
 from esker.cluster import connect
 from esker.config.build import build
+from esker.config.legacy import modernize, whole_goal
 from esker.config.options import CLUSTER_OPTIONS
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.logs.backends import with_backends
 from esker.logs.observers import observer_for
+from esker.policies.custom import network_name
 from esker.runs import runner, session
 from esker.runs.folder import Checkpoint, RunFolder
 from esker.runs.loading import Run, environment_of
@@ -27,6 +30,9 @@ from esker.runs.runner import Callbacks, Interrupted, Stop
 from esker.runs.session import Session
 from esker.runs.trust import OF_CLUSTER, Trust, record_change, with_own
 from esker.worlds.environments import Env
+from esker.worlds.instances import from_instance
+
+LIMITS = {"generations", "steps", "training_steps", "wall_time"}
 
 
 def train(
@@ -42,7 +48,7 @@ def train(
     trust: Trust = False,
     **options: Any,
 ) -> Run:
-    """Train a policy on an environment (a Gymnasium id, `module:name`, or a callable that makes one).
+    """Train a policy on an environment: a Gymnasium id, `module:name`, a class or function that makes one, or an instance.
 
     Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
     says, else es. `on_generation` sees every row of the journal,
@@ -61,7 +67,8 @@ def train(
 def resume(
     run_dir: str | Path,
     *,
-    env: Callable[..., Env] | None = None,
+    env: Callable[..., Env] | Env | None = None,
+    network: Any = None,
     observer: Observer | None = None,
     on_generation: Callable[[Row], Stop] | None = None,
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
@@ -71,16 +78,21 @@ def resume(
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
 
-    `env` is needed only where the run was started with a callable that no worker can import. A run that names code by
-    import path is refused unless it was made on this machine or `trust` allows it: a list of modules, or True for all.
+    `env` and `network` are needed only where the run was started with objects that no worker can import. A goal that was
+    reached does not stop a run whose limits are changed. A run that names code by import path is refused unless it was
+    made on this machine or `trust` allows it: a list of modules, or True for all.
     """
     folder = RunFolder.open(Path(run_dir))
+    env = _again(folder, env, network)
+    changes, notices = _beyond_goal(folder, whole_goal(modernize(changes)[0]))
     for name in changes:
         if name not in RESUMABLE:
             raise UsageError(
                 f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
             )
-    given = frozenset(changes) | (frozenset() if env is None else {"env"})
+    given = (
+        frozenset(changes) | (frozenset() if env is None else {"env"}) | (frozenset() if network is None else {"network"})
+    )
     local = changes.get("engine", folder.values().get("engine", "local")) == "local"
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
     folder.lock()
@@ -88,7 +100,7 @@ def resume(
     algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
     config = build(type(before), _known(before, changes), changes)
     environment = environment_of(config, env)
-    notices = [*mended, *connect.join_engine(config, algorithm.workers(config))]
+    notices += [*mended, *connect.join_engine(config, algorithm.workers(config))]
     stepped, said = session.check_machine(folder, config, environment)
     if changes:
         values = folder.values()
@@ -98,6 +110,23 @@ def resume(
     if _elsewhere(config, callbacks):
         return _watch(folder, environment, _observer(observer, config), notices)
     return _run(session.resume(folder, algorithm, stepped, environment, notices + said), observer, callbacks)
+
+
+def _again(folder: RunFolder, env: Any, network: Any) -> Callable[..., Env] | None:
+    """The objects that a run was started with, given anew. Another network raises UsageError."""
+    if isinstance(env, gym.Env):
+        env = from_instance(env)[0]
+    if network is not None and network_name(network) != folder.values().get("network"):
+        raise UsageError(f"network is {network_name(network)!r}, and this run's is {folder.values().get('network')!r}")
+    return None if isinstance(env, str) else env
+
+
+def _beyond_goal(folder: RunFolder, changes: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Changes that let a run go on whose goal was reached, if its limits are changed and its goal is not."""
+    reached = folder.status().startswith("finished: goal reached")
+    if not reached or "goal" in changes or not changes.keys() & LIMITS:
+        return changes, []
+    return {**changes, "goal": None, "patience": None}, ["the goal was reached; training goes on without it"]
 
 
 def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_an_exception_in_the_reward_names_the_member_and_shows_the_trace() -> No
         ({"population": 5}, "antithetic sampling needs an even number"),
         ({"sigma": 0}, "sigma is 0.0; expected a number above 0"),
         ({"lr": "fast"}, "lr is 'fast'; expected a number"),
-        ({"goal": 1.0}, "goal is 1.0, given without patience"),
+        ({"goal": 1.0}, "goal is 1, given without patience"),
         ({"shaping": "sign"}, "shaping 'sign' counts the rewards of steps"),
         ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),
         ({"device": "gpu"}, "device 'gpu' cannot be used here"),

@@ -43,7 +43,7 @@ def translate(values, algo=None):
         ("td3", {"device": "cuda:99"}, "device is 'cuda:99'"),
         ("td3", {"device": "abacus"}, "expected cpu, cuda or cuda:N"),
         ("td3", {"discount": 1.5}, "discount is 1.5"),
-        ("td3", {"goal": 1.0}, "goal is 1.0, given without patience"),
+        ("td3", {"goal": 1.0}, "goal is 1, given without patience"),
         ("td3", {"sigma": 0.1}, "sigma is not an option of td3; it belongs to es"),
         ("es", {"rl_ratio": 0.1}, "rl_ratio is not an option of es; it belongs to acem-rl, one-plus-one, aes-rl"),
         ("td4", {}, "unknown algorithm 'td4'; did you mean 'td3'"),

@@ -53,9 +53,13 @@ def run_path(text: str) -> str:
 
 
 def next_commands(run: Run) -> None:
-    """Say what a finished run is good for."""
-    output = console()
-    output.print(f"best centre return {run.best_return:,.1f} in {run.path}", highlight=False, soft_wrap=True)
+    """Print what a finished run is good for."""
+    output, best = console(), run.best_return
+    if best is None:
+        text = f"no generation was completed in {run.path}; episodes may be endless: try --max-episode-steps"
+        output.print(text, highlight=False, soft_wrap=True)
+        return
+    output.print(f"best centre return {best:,.1f} in {run.path}", highlight=False, soft_wrap=True)
     output.print(
         f"next: esker eval {run.path}   or   esker resume {run.path} --generations N", highlight=False, soft_wrap=True
     )

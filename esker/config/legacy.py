@@ -1,10 +1,11 @@
-"""Options of earlier versions: what they are called now, and which are gone."""
+"""Options under other names: of earlier versions and of other libraries; and which are gone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from esker.config import other_names
 from esker.errors import UsageError
 
 # An option that is gone, the value at which it did nothing, and what to do instead.
@@ -13,12 +14,12 @@ REMOVED: dict[str, tuple[Any, str]] = {
     "sigma_adaptation": (None, "use --algo snes or pgpe, which adapt a scale for every parameter"),
     "reward_scale": (1.0, "scale the reward with a wrapper, or change --lr: only raw shaping depends on it"),
 }
-OLD_NAMES = (*REMOVED, "actors")
+OLD_NAMES = (*REMOVED, "actors", *other_names.OTHER_NAMES)
 
 
 def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Values under their present names, with a notice for each that was translated. What cannot be raises UsageError."""
-    result, notices = dict(values), []
+    result, notices = other_names.translate(values)
     for name, (harmless, remedy) in REMOVED.items():
         if name in result and str(result.pop(name)) not in (str(harmless), str(harmless).removesuffix(".0")):
             raise UsageError(f"{name} is {values[name]}, and this option is gone; {remedy}")
@@ -29,6 +30,12 @@ def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         result["workers"] = actors
         notices.append(f"actors = {actors} is workers = {actors}")
     return result, notices
+
+
+def whole_goal(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in which a goal that is taken away takes its patience with it."""
+    gone = "goal" in values and str(values["goal"]).lower() == "none" and "patience" not in values
+    return {**values, "patience": None} if gone else dict(values)
 
 
 def stored(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class StopOptions:
         if (self.goal is None) != (self.patience is None):
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
             raise UsageError(
-                f"{given} is {getattr(self, given)}, given without {missing}; give both, as --goal 475 --patience 5"
+                f"{given} is {getattr(self, given):g}, given without {missing}; give both, as --goal 475 --patience 5"
             )
 
 

@@ -18,6 +18,7 @@ from esker.engines.plan import Plan
 from esker.errors import RunError, UsageError
 from esker.noise.address import Purpose
 from esker.policies import spaces
+from esker.policies.custom import network_name
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints, snapshots
@@ -152,12 +153,16 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
     return state.snapshot(), [*said, *damaged, f"generation {generation} was recomputed from the facts"]
 
 
-def load(run_dir: str | Path, checkpoint: str | int = "best", *, trust: Trust = False) -> Policy:
+def load(run_dir: str | Path, checkpoint: str | int = "best", *, network: Any = None, trust: Trust = False) -> Policy:
     """The policy of a run: `esker.load(run).act(observation)`. Needs neither the environment nor the training machine.
+
+    `network` is needed where the run was trained with an object that cannot be imported, in another process than this.
 
     A network named by import path is imported only if the run was made on this machine or `trust` allows it: a list of
     modules, or True for all.
     """
+    if network is not None:
+        network_name(network)  # known from here on
     return policy_of(open_trained(run_dir, checkpoint, trust))
 
 

@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import gymnasium as gym
+
 from esker import presets
 from esker.algorithms import registry
 from esker.algorithms.algorithm import Algorithm
 from esker.config import aesrl, rllib
 from esker.config.build import build, read_values
-from esker.config.legacy import modernize
+from esker.config.legacy import modernize, whole_goal
 from esker.errors import UsageError
+from esker.policies.custom import network_name
 from esker.worlds.environments import Env, Environment, resolve, with_factory
+from esker.worlds.instances import from_instance
 
-EnvironmentLike = str | Callable[..., Env]
+EnvironmentLike = str | Callable[..., Env] | Env
 SPECIAL = (None, "auto", "none")  # presets that name no algorithm
 
 
@@ -44,19 +48,23 @@ def configure(
     algorithm, env, given, notices = _named(algo, env, preset, given)
     options, renamed = modernize(options)
     notices += renamed
-    environment, translated = resolve(env) if isinstance(env, str) else (with_factory(env), [])
+    place, options = _described(env, options)
+    environment, translated = resolve(place) if isinstance(place, str) else (with_factory(place), [])
     notices += translated
     chosen = _preset(preset, environment.name, algorithm.name)
     base = {} if chosen is None else chosen.options
     if chosen is not None:
         notices.append(f"preset {chosen.name}: {chosen.about}")
+        if chosen.env != environment.name:
+            own = presets.for_environment(environment.name, algorithm.name)
+            instead = f"; its own is {own.name}" if own else ""
+            notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
     file, translated = rllib.translate(given, base.get("sigma"))
     file, renamed = modernize(file)
     notices += renamed
     named = {"env": environment.name, "algo": algo if algo and ":" in algo else algorithm.name}
+    options = whole_goal(options)
     asked = {**file, **options}
-    if asked.get("goal") is not None and "patience" not in asked:  # a preset's patience belongs to the preset's goal
-        raise UsageError(f"goal is {asked['goal']}, given without patience; give both, as --goal 475 --patience 5")
     refuse_others(algorithm, asked)
     try:
         result = build(algorithm.config, base, file, options, named)
@@ -68,6 +76,18 @@ def configure(
         raise UsageError(f"{error} ({why})") from error
     environment = replace(environment, **algorithm.environment(result))
     return Request(algorithm, result, environment, notices + translated, asked)
+
+
+def _described(env: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """An environment and options in which Python objects are names and factories. What cannot be raises UsageError."""
+    result = dict(options)
+    if isinstance(env, gym.Env):
+        env, arguments = from_instance(env)
+        if arguments:
+            result["env_kwargs"] = {**arguments, **(result.get("env_kwargs") or {})}
+    if result.get("network") is not None:
+        result["network"] = network_name(result["network"])
+    return env, result
 
 
 def _named(

@@ -19,6 +19,7 @@ Trust = bool | Sequence[str]
 # Options whose text may hold a colon and is never imported; every other such text is taken for code.
 NOT_CODE = frozenset({"run_dir", "init_from", "device", "address", "working_dir", "env_kwargs", "resources"})
 OF_ENVIRONMENT = frozenset({"env", "wrapper"})
+OBJECTS = frozenset({"env", "network"})
 OF_CLUSTER = frozenset({"address", "working_dir"})
 ADAPTERS = ("GymV21Environment", "GymV26Environment")  # registered ids that make whatever their arguments name
 
@@ -65,6 +66,8 @@ def code_named(values: Mapping[str, Any]) -> dict[str, list[str]]:
             continue
         else:
             found = [text for text in texts if ":" in text or (option == "env" and text.startswith(ADAPTERS))]
+            if option in OBJECTS:  # a name in brackets stands for an object that only a process has: nothing is imported
+                found = [text for text in found if "<" not in text]
         if found:
             named[option] = found
     return named
