@@ -108,7 +108,7 @@ def model_of(name: str) -> LanguageModel:
     if name == "tiny":
         from tiny_language import tiny
 
-        return tiny()
+        return tiny(context=256)
     return load(packaged() if name == "packaged" else name)
 
 
@@ -219,6 +219,7 @@ def evolve(
         compile=options.compile,
         quiet=True,
         on_held_out=held,
+        evaluate_every=20,
         on_iteration=lambda row: state["stop"] or time.perf_counter() - begun > options.seconds,
         **settings,
     )

@@ -9,7 +9,7 @@ from esker.language.models import LanguageModel, load
 CHARACTERS = "0123456789+-=*()abcdefghij \n"
 
 
-def tiny(seed: int = 0, layers: int = 2, **options: object) -> LanguageModel:
+def tiny(seed: int = 0, layers: int = 2, context: int = 64) -> LanguageModel:
     """Two layers of 32 units, four query heads on two key-value heads; tied embeddings."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -27,11 +27,10 @@ def tiny(seed: int = 0, layers: int = 2, **options: object) -> LanguageModel:
         num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=64,
+        max_position_embeddings=context,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=1,
         pad_token_id=0,
-        **options,
     )
     return load(LlamaForCausalLM(config), tokenizer)
