@@ -8,6 +8,7 @@ import torch
 
 from esker.noise.directions import Row
 from esker.strategies.clipup import ClipUp
+from esker.system.light_torch import bare_step, spare_compiler
 
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "clipup"]
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -45,6 +46,7 @@ class Ascent:
         if optimizer == "clipup":
             options["max_speed"] = max_speed
         self._center = torch.nn.Parameter(start, requires_grad=False)
+        spare_compiler()
         self._optimizer = OPTIMIZERS[optimizer]([self._center], **options)
 
     @property
@@ -57,7 +59,7 @@ class Ascent:
         before = self.center.clone()
         self._center.grad = torch.from_numpy(-gradient)
         self._optimizer.param_groups[0]["lr"] = lr
-        self._optimizer.step()
+        bare_step(self._optimizer)
         self._center.grad = None
         return float(torch.linalg.vector_norm(self.center - before))
 

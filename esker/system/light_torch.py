@@ -1,0 +1,37 @@
+"""A lighter start of torch: optimizers without its compiler.
+
+Making the first optimizer imports torch._dynamo, and so does its first step: as long as importing torch itself, only to
+tell the compiler to keep out. Nothing here is compiled, so that both are done without.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+MARK = "__dynamo_disable"  # where torch keeps the method that its compiler keeps out of, once it has been asked for
+METHODS = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+
+
+def spare_compiler() -> None:
+    """Let optimizers be made without importing torch._dynamo. Does nothing where it is loaded already."""
+    if "torch._dynamo" in sys.modules:
+        return
+    from torch.optim import Optimizer
+
+    for name in METHODS:
+        method = getattr(getattr(Optimizer, name, None), "__wrapped__", None)
+        if method is not None and not hasattr(method, MARK):
+            setattr(method, MARK, method)
+
+
+def bare_step(optimizer: Optimizer) -> None:
+    """A step without hooks and without gradients of its own."""
+    import torch
+
+    with torch.no_grad():
+        inspect.unwrap(type(optimizer).step)(optimizer)
