@@ -105,26 +105,27 @@ def test_steps_within_a_generation_are_shown() -> None:
     assert "starting workers" in shown(80, [])
 
 
-def test_stall_is_noted_once_in_plain_lines_and_above_the_display(tmp_path: Path) -> None:
-    alike = [row(g, return_min=-200.0, return_max=-200.0) for g in range(30)]
+def test_note_of_a_row_is_shown_in_plain_lines_and_above_the_display() -> None:
     for kind in (Plain, Display):
         output = Console(width=200, file=io.StringIO(), force_terminal=kind is Display, color_system=None)
         observer = kind(output)
         observer.begin(esker.Run(small_run()).config, RunFolder(small_run()), [])
-        for one in alike:
-            observer.generation(one)
+        for generation in range(3):
+            observer.generation(row(generation, **({"note": "all alike"} if generation == 1 else {})))
         observer.end("interrupted")
-        assert output.file.getvalue().count("all members have scored alike (-200.0) for 20 generations") == 1  # type: ignore[attr-defined]
+        assert output.file.getvalue().count("note: all alike") == 1  # type: ignore[attr-defined]
 
 
-def test_stall_is_not_noted_again_on_resume() -> None:
-    alike = [row(g, return_min=-200.0, return_max=-200.0) for g in range(30)]
+def test_stall_is_in_the_journal_and_on_the_console_once_also_after_a_resume(tmp_path: Path) -> None:
     output = Console(width=200, file=io.StringIO(), color_system=None)
-    observer = Plain(output)
-    observer.begin(esker.Run(small_run()).config, RunFolder(small_run()), alike[:25])
-    for one in alike[25:]:
-        observer.generation(one)
-    assert "alike" not in output.file.getvalue()  # type: ignore[attr-defined]
+    options = QUICK | {"generations": 22, "sigma": 1e-9, "quiet": False}
+    path = tmp_path / "run"
+    run = esker.train("MountainCar-v0", observer=Plain(output), run_dir=str(path), **options)
+    esker.resume(path, observer=Plain(output), generations=25)
+    notes = {one["generation"]: one["note"] for one in run.history if "note" in one}
+    assert list(notes) == [19]
+    assert notes[19].startswith("all members have scored alike (-200.0) for 20 generations")
+    assert output.file.getvalue().count(notes[19]) == 1  # type: ignore[attr-defined]
 
 
 def test_plural_forms() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from esker.logs.stalls import StallDetector, stalls
+from esker.algorithms.stalls import StallDetector, stalls
 
 
 def row(generation: int, low: float, high: float, center: float, rank: int = 5, members: int = 20) -> dict[str, Any]:

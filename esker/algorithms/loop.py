@@ -12,6 +12,7 @@ from esker.algorithms.facts import Facts
 from esker.algorithms.observer import Returns, Row
 from esker.algorithms.progress import Progress
 from esker.algorithms.snapshot import Snapshot
+from esker.algorithms.stalls import StallDetector
 from esker.config.options import StopOptions
 
 Lap = Callable[[], float]  # seconds since it was last called
@@ -66,11 +67,16 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(record: Record, state: State, engine: Any, on_row: OnRow) -> Outcome:
-    """Go from the state's generation to a stop condition; `on_row` is shown each row and may stop it."""
+def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: StallDetector | None = None) -> Outcome:
+    """Go from the state's generation to a stop condition; `on_row` is shown each row and may stop it.
+
+    `stalls` sees every row; what it says becomes the row's `note`.
+    """
     config, lap = state.config, stopwatch()
     while (outcome := stop_reason(config, state.progress, state.generation)) is None:
         row, returns = state.advance(engine, record, lap)
+        if stalls is not None and (note := stalls.see(row)):
+            row["note"] = note
         record.write_row(row)
         if state.generation % config.checkpoint_every == 0:
             record.checkpoint(state.snapshot(), latest=True)

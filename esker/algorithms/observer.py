@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from esker.engines.engine import Pulse
 
 Row = dict[str, Any]  # one line of the journal
 Returns = NDArray[np.float64]
@@ -17,6 +20,18 @@ class Place(Protocol):
 
     @property
     def path(self) -> Path: ...
+
+
+Pulsing = Callable[[], Pulse | None]  # asked from another thread; None: no generation is under way
+
+
+@runtime_checkable
+class Pulsed(Protocol):
+    """An observer that also shows the generation under way."""
+
+    def pulse(self, source: Pulsing | None) -> None:
+        """Where to read how far it is; None: nowhere any more."""
+        ...
 
 
 class Observer(Protocol):

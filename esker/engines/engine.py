@@ -12,11 +12,12 @@ from esker.tasks.task import Job, Result, Task, silent_board
 
 @dataclass(frozen=True)
 class Pulse:
-    """How far the generation under way is: environment steps so far, items done, and of how many that are known."""
+    """How far the generation under way is: steps so far, and what is done of how much, where that is known."""
 
     steps: int
-    done: int
-    of: int
+    done: int = 0
+    of: int | None = None
+    unit: str = "episodes"
 
 
 class Engine(Protocol):

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from esker.algorithms.observer import Observer, Returns, Row
+from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
 from esker.logs.console import Quiet
 from esker.runs.folder import RunFolder
 
@@ -46,6 +46,11 @@ class FanOut:
         for name, backend in list(self.backends.items()):
             self._guard(name, lambda backend=backend: backend.generation(row, returns))  # type: ignore[misc]
         self.console.generation(row, returns)
+
+    def pulse(self, source: Pulsing | None) -> None:
+        """Where to read how far the generation under way is."""
+        if isinstance(self.console, Pulsed):
+            self.console.pulse(source)
 
     def note(self, text: str) -> None:
         """Something worth knowing happened."""

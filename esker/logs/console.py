@@ -11,11 +11,11 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from esker.algorithms.observer import Pulsing
 from esker.config.options import ESConfig
 from esker.engines.engine import Pulse
 from esker.errors import Damage
-from esker.logs.display import Pulsing, details, picture, pulse_text, remaining
-from esker.logs.stalls import StallDetector
+from esker.logs.display import details, picture, pulse_text, remaining
 from esker.logs.text import count, duration, number, rate
 from esker.runs.folder import RunFolder
 
@@ -51,7 +51,6 @@ class Plain:
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
         """Say what will be done and when it stops."""
         self.config = config
-        self.stalls = seen_stalls(rows)
         for line in headline(config, folder, rows):
             self._print(line)
 
@@ -66,8 +65,8 @@ class Plain:
             f"centre {number(row['center_return'])} rank {row['center_rank']} of {row['members'] + 1}  "
             f"length {number(row['episode_length_mean'])}  {extra}{eta}"
         )
-        if stall := self.stalls.see(row):
-            self.note(stall)
+        if "note" in row:
+            self.note(row["note"])
 
     def note(self, text: str) -> None:
         """A line that begins with `note:`."""
@@ -97,7 +96,6 @@ class Display:
         self.config = config
         self.returns = [row["center_return"] for row in rows]
         self.row = rows[-1] if rows else None
-        self.stalls = seen_stalls(rows)
         for line in headline(config, folder, rows):
             self.console.print(line, highlight=False, markup=False)
         self.live = Live(console=self.console, refresh_per_second=4, get_renderable=self.picture)
@@ -107,8 +105,8 @@ class Display:
         """Show the newest generation."""
         self.row = row
         self.returns.append(row["center_return"])
-        if stall := self.stalls.see(row):
-            self.note(stall)
+        if "note" in row:
+            self.note(row["note"])
         self.live.refresh()
 
     def pulse(self, source: Pulsing | None) -> None:
@@ -139,14 +137,6 @@ class Display:
 def first_line(pulse: Pulse | None) -> str:
     """What is going on before the first generation is committed."""
     return f"generation 0 under way: {pulse_text(pulse)}" if pulse and pulse.steps else "starting workers …"
-
-
-def seen_stalls(rows: list[Row]) -> StallDetector:
-    """A detector that has seen a run's earlier rows, and has said what there was to say of them."""
-    detector = StallDetector()
-    for row in rows:
-        detector.see(row)
-    return detector
 
 
 def headline(config: ESConfig, folder: RunFolder, rows: list[Row]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -21,12 +21,10 @@ MOST_PAIRS = 4  # of a label and a value in one line
 FORMATS = {"sigma": "{:.3g}", "gradient_norm": "{:.3g}", "critic_updates": "{:,}", "rl_share": "{:.2f}"}
 
 
-Pulsing = Callable[[], Pulse | None]
-
-
 def pulse_text(pulse: Pulse) -> str:
     """How far a generation is, in one line."""
-    return f"{pulse.done:,} of {pulse.of:,} episodes, {pulse.steps:,} steps"
+    part = f"{pulse.done:,} of {pulse.of:,} {pulse.unit}, " if pulse.of else ""
+    return f"{part}{pulse.steps:,} steps"
 
 
 def picture(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.logs import html
-from esker.logs.console import fraction_done, headline, seen_stalls
+from esker.logs.console import fraction_done, headline
 from esker.logs.display import cells, remaining
 from esker.logs.text import duration
 from esker.runs.folder import RunFolder
@@ -36,15 +36,14 @@ class Notebook:
         self.lines = headline(config, folder, rows)
         self.returns = [row["center_return"] for row in rows]
         self.row = rows[-1] if rows else None
-        self.stalls = seen_stalls(rows)
         self.handle = display(self, display_id=True)
 
     def generation(self, row: Row, returns: NDArray[np.float64] | None = None) -> None:
         """Show the newest generation, unless the last one was shown just now."""
         self.row = row
         self.returns.append(row["center_return"])
-        if stall := self.stalls.see(row):
-            self.notes.append(stall)
+        if "note" in row:
+            self.notes.append(row["note"])
         if time.monotonic() - self.drawn > REDRAW_SECONDS:
             self._draw()
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.algorithms.algorithm import Engine
-from esker.algorithms.loop import train
-from esker.algorithms.observer import Observer, Returns, Row
+from esker.algorithms.loop import OnRow, Outcome, train
+from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
+from esker.algorithms.stalls import StallDetector
+from esker.engines.engine import Pulse
 from esker.errors import RunError, first_line
+from esker.runs.deadline import Deadline, OutOfTime, deadline
 from esker.runs.folder import Checkpoint, RunFolder
 from esker.runs.loading import Run
 from esker.runs.session import Session
@@ -55,8 +58,14 @@ def run(
     status, outcome = "failed", None
     try:
         opened = open_engine() if open_engine else session.open(observer)
-        with _terminate_as_interrupt(), contextlib.closing(opened) as engine:
-            outcome = train(folder, state, engine, on_row)
+        spent, wall_time = state.progress.wall_time, state.config.wall_time
+        with _terminate_as_interrupt(), contextlib.closing(opened) as engine, deadline(wall_time, spent) as limit:
+            if isinstance(observer, Pulsed):
+                observer.pulse(pulse_of(engine, state))
+            try:
+                outcome = train(folder, state, engine, _counted(on_row, limit), StallDetector.after(folder.rows()))
+            except OutOfTime:
+                outcome = Outcome(f"{wall_time:g} s of training done; the generation under way was given up")
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
         status = "interrupted"
@@ -76,7 +85,36 @@ def run(
     return Run(folder.path, outcome)
 
 
-def _connect(folder: RunFolder, observer: Observer, callbacks: Callbacks) -> Callable[..., str | None]:
+def _counted(on_row: OnRow, limit: Deadline) -> OnRow:
+    """`on_row`, with the deadline told of every generation."""
+
+    def counted(row: Row, returns: Returns | None = None) -> str | None:
+        reason = on_row(row, returns)
+        limit.generation()
+        return reason
+
+    return counted
+
+
+def pulse_of(engine: Any, state: Any) -> Pulsing:
+    """How far the generation under way is, by its engine or, where that does not count, by its state."""
+    if hasattr(engine, "pulse"):
+        source: Pulsing = engine.pulse
+        return source
+    progress, config = state.progress, state.config
+    generation, steps = state.generation, progress.training_steps
+
+    def pulse() -> Pulse:
+        nonlocal generation, steps
+        if state.generation != generation:
+            generation, steps = state.generation, progress.training_steps
+        done = max(0, progress.training_steps - steps)
+        return Pulse(done, done, getattr(config, "generation_steps", None), "training steps")
+
+    return pulse
+
+
+def _connect(folder: RunFolder, observer: Observer, callbacks: Callbacks) -> OnRow:
     """What the loop calls with each row: shows it, and returns why a callback wants to stop, if one does."""
     wishes: list[str] = []
 

@@ -16,6 +16,7 @@ from esker.runs.request import Request
 from esker.runs.trust import Trust
 from esker.runs.warm_start import warm_start
 from esker.worlds.environments import Environment, reset_is_exact, tried
+from esker.worlds.limits import limited
 from esker.worlds.vectorizers import confirm_vectorizer
 
 
@@ -40,7 +41,9 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
     algorithm, environment, notices = request.algorithm, request.environment, list(request.notices)
     with tried(environment, request.config.step_timeout) as probe:
         about = describe(probe)
-        config, chosen = algorithm.complete(request.config, environment, probe)
+        config, environment, capped = limited(request.config, environment, probe)
+        notices += capped
+        config, chosen = algorithm.complete(config, environment, probe)
         if not config.fresh_environments and config.exact_resets and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments helps")
     state = algorithm.start(config.elsewhere() if elsewhere else config, environment, about, True)

@@ -18,10 +18,11 @@ from esker.policies.observations import is_image
 from esker.tools.observations import observation_faults
 from esker.worlds.atari import Atari
 from esker.worlds.environments import Env, reset_is_exact, resolve, silence
+from esker.worlds.limits import DEFAULT_LIMIT, time_limit
 
 HERE = Path(__file__).resolve().parent.parent  # esker's own files
 NO_LIMIT = (
-    "no time limit: a policy that never ends an episode stops all progress; set one with --max-episode-steps, "
+    f"no time limit: training ends episodes after {DEFAULT_LIMIT:,} steps; choose your own with --max-episode-steps, "
     "or register the environment with max_episode_steps"
 )
 
@@ -86,7 +87,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         place = _place(error)
         raise UsageError(f"environment {name!r} fails when it is stepped: {type(error).__name__}: {text}{place}") from error
     preset = presets.for_environment(environment.name, "es")
-    limit = env.spec.max_episode_steps if env.spec else None
+    limit = time_limit(env)
     assert env.observation_space.shape is not None
     return EnvironmentReport(
         environment=environment.name,

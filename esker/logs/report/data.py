@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from esker import __version__
+from esker.algorithms.stalls import stalls
 from esker.errors import UsageError
-from esker.logs.stalls import stalls
 from esker.noise.shaping import SIGN_SHAPINGS
 from esker.runs.files import is_plain
 from esker.runs.groups import INCIDENTAL, Group, differences, group_runs

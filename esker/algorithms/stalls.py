@@ -29,12 +29,23 @@ NO_BETTER = (
 
 @dataclass
 class StallDetector:
-    """Sees every row once, in order; returns a sentence when a stall has lasted long enough to be worth one."""
+    """Sees every row once, in order; returns a sentence when a stall has lasted long enough to be worth one.
+
+    `after(rows)` has seen a run's earlier rows.
+    """
 
     alike: int = 0
     unbeaten: int = 0
     first: list[float] = field(default_factory=list)
     recent: list[float] = field(default_factory=list)
+
+    @classmethod
+    def after(cls, rows: Iterable[Row]) -> StallDetector:
+        """A detector that has seen some rows."""
+        detector = cls()
+        for row in rows:
+            detector.see(row)
+        return detector
 
     def see(self, row: Row) -> str | None:
         """What to say of this generation, if anything."""
