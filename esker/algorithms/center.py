@@ -15,7 +15,7 @@ import numpy as np
 from esker.algorithms.facts import Facts
 from esker.algorithms.loop import Lap, Record
 from esker.algorithms.observer import Returns, Row
-from esker.algorithms.progress import Progress
+from esker.algorithms.progress import CERTAIN, Progress
 from esker.algorithms.snapshot import Snapshot
 from esker.tasks.task import Job
 
@@ -31,6 +31,8 @@ class Evaluates(Protocol):
 
 class Center:
     """A strategy and the counters of its run, moved by facts."""
+
+    certain = CERTAIN  # episodes by which a new best centre is judged
 
     def __init__(self, config: Any, strategy: Strategy) -> None:
         self.config = config
@@ -71,12 +73,12 @@ class Center:
 
     def improves(self, facts: Facts) -> bool:
         """Whether this generation's centre is to be kept as the best so far."""
-        return self.progress.improves(float(facts.center_returns.mean()))
+        return self.progress.improves(facts.center_returns.tolist(), self.certain)
 
     def move(self, facts: Facts) -> Row:
         """Tell the strategy, and count."""
         progress = self.progress
-        progress.count_center(self.config, int(facts.generation[0]), float(facts.center_returns.mean()))
+        progress.count_center(self.config, int(facts.generation[0]), facts.center_returns.tolist(), self.certain)
         update = self.strategy.tell(facts.fitness)
         progress.env_steps += int(facts.lengths.sum() + facts.center_lengths.sum())
         progress.episodes += facts.lengths.size + facts.center_lengths.size
@@ -95,6 +97,10 @@ class Center:
         values = {**snapshot.values, "generation": snapshot.generation}
         self.strategy.load_state_dict(unflatten(self.strategy.state_dict(), snapshot.arrays, values))
         self.progress = Progress(**{name: values[name] for name in vars(Progress()) if name in values})
+
+    def conclude(self, engine: Evaluates, record: Record) -> Row | None:
+        """The last centre is evaluated only in the next generation, if there is one."""
+        return None
 
     def close(self) -> None:
         """Nothing is shared with workers."""

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from esker.algorithms.algorithm import About, Algorithm, Engine, Site, Workers
-from esker.algorithms.center import Center
+from esker.algorithms.center import Center, Evaluates
 from esker.algorithms.episodes_task import build_task, environment_options
 from esker.algorithms.facts import Facts
+from esker.algorithms.loop import Record, conclude
 from esker.algorithms.observer import Row
 from esker.algorithms.snapshot import Snapshot
 from esker.config.options import ESConfig, SynchronousConfig
@@ -114,6 +115,12 @@ class EvolutionStrategy(Center):
         self.statistics = self.statistics.plus(count, facts.statistics_total, facts.statistics_squares)
         self.progress.episode_cap = next_cap(self.config, self.progress.episode_cap, facts.lengths)
         return row
+
+    def conclude(self, engine: Evaluates, record: Record) -> Row | None:
+        """Evaluate the last centre as the next generation would: the same episodes, which are not committed yet."""
+        plan = Plan(0, center=self.config.center_episodes, refuse=self._refuse if self.config.on_error == "stop" else None)
+        engine.evaluate(self.job(), plan)
+        return conclude(record, self, [result.total for result in plan.of_center()])
 
     def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
         """Start from other parameters than drawn ones, with the statistics or the reference batch they were trained with."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.algorithms.loop import Lap, Record
+from esker.algorithms.loop import Lap, Record, conclude
 from esker.algorithms.observer import Row
 from esker.algorithms.progress import Progress
 from esker.algorithms.snapshot import Snapshot
@@ -119,6 +119,12 @@ class Hybrid:
         """Run one generation; returns its row of the journal."""
         raise NotImplementedError
 
+    def conclude(self, engine: Parts, record: Record) -> Row | None:
+        """Evaluate the policy that the run ended with, as the next generation would."""
+        center = np.array(self.snapshot().arrays["center"])
+        seen = evaluate_center(engine, self.task, center, self.generation, self.config.center_episodes)
+        return conclude(record, self, seen.returns)
+
     def arrays(self) -> Arrays:
         """Everything that moves; `center` is the policy."""
         raise NotImplementedError
@@ -207,8 +213,8 @@ def journal_row(
     config: Any, progress: HybridProgress, returns: Sequence[float], lengths: Sequence[int], center: Tried, **more: Any
 ) -> Row:
     """The row of the generation that just ended; `improved` says whether its centre is the best so far."""
-    improved = progress.improves(center.fitness)
-    progress.count_center(config, progress.generation, center.fitness)
+    improved = progress.improves(center.returns)
+    progress.count_center(config, progress.generation, center.returns)
     values = np.array(returns, dtype=np.float64)
     finite = values[np.isfinite(values)]
     return {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +25,7 @@ class Record(Protocol):
 
     def commit(self, facts: Facts) -> None: ...
     def write_row(self, row: Row) -> None: ...
+    def write_final(self, reading: Row) -> None: ...
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
     def prune(self, keep: int | None) -> None: ...
 
@@ -41,6 +44,10 @@ class State(Protocol):
 
     def advance(self, engine: Any, record: Record, lap: Lap) -> tuple[Row, Returns | None]:
         """Run one generation; returns its row of the journal, and the returns of its members where it has them."""
+        ...
+
+    def conclude(self, engine: Any, record: Record) -> Row | None:
+        """The run is done: evaluate the last centre, which takes part in the choice of the best; returns the reading."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -83,7 +90,22 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
             record.prune(config.keep)
         if reason := on_row(row, returns):
             return Outcome(reason)
+    if (reading := state.conclude(engine, record)) is not None:
+        record.write_final(reading)
     return outcome
+
+
+def conclude(record: Record, state: State, returns: Sequence[float]) -> Row:
+    """Let the centre that a run ended with take part in the choice of the best; returns what was seen of it.
+
+    Nothing of this is committed: a run that goes on sees the same episodes as those of its next generation.
+    """
+    judged: Progress = copy.deepcopy(state.progress)
+    if judged.improves(returns):
+        record.checkpoint(state.snapshot(), best=True)
+    judged.count_center(state.config, state.generation, returns)
+    center = statistics.fmean(returns)
+    return {"generation": state.generation, "center_return": center, "best_return": judged.best_return}
 
 
 def stopwatch() -> Lap:

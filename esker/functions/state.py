@@ -27,6 +27,7 @@ class FunctionEvolution(Center):
     """Strategy, counters and the best centre so far; evaluations are counted where episodes would be."""
 
     config: EvolutionConfig
+    certain = 1  # a reward is taken at its word: its best is its highest
 
     def __init__(self, config: EvolutionConfig, strategy: Strategy, describe: Callable[[int, int], str] | None) -> None:
         super().__init__(config, strategy)

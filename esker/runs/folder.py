@@ -37,6 +37,7 @@ WRITTEN = (
     "latest",
     "status",
     "replay",
+    "final.json",
 )
 ABOUT_BEGINS = ("run", "observation_space", "parameters")  # descriptions without a checksum, of older versions
 
@@ -255,6 +256,19 @@ class RunFolder:
         """Add a generation to the journal."""
         with self.journal_file.open("a") as file:
             file.write(json.dumps(row) + "\n")
+
+    def write_final(self, reading: dict[str, Any]) -> None:
+        """Keep what was seen of the last centre, beside the journal."""
+        write_whole(self.path / "final.json", json.dumps(reading) + "\n")
+
+    def best_return(self) -> float | None:
+        """The mean return by which the best centre was judged, the last one included."""
+        rows = self.rows()
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            final = json.loads(read_small(self.path / "final.json"))
+            if final["generation"] == (rows[-1]["generation"] + 1 if rows else 0):
+                return None if final["best_return"] is None else float(final["best_return"])
+        return next((row["best_return"] for row in reversed(rows) if row.get("best_return") is not None), None)
 
     def rows(self) -> list[dict[str, Any]]:
         """The journal, up to the first line that cannot be read."""

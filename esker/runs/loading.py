@@ -79,9 +79,8 @@ class Run:
 
     @property
     def best_return(self) -> float | None:
-        """The best centre return so far, a mean of the centre's episodes."""
-        returns = [row["center_return"] for row in self.history if row["center_return"] is not None]
-        return max(returns, default=None)
+        """The mean return by which the best centre so far was judged, over its own and its neighbours' episodes."""
+        return self.folder.best_return()
 
     @property
     def status(self) -> str:

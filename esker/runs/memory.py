@@ -17,6 +17,9 @@ class Nowhere:
     def write_row(self, row: dict[str, Any]) -> None:
         """A row of the journal."""
 
+    def write_final(self, reading: dict[str, Any]) -> None:
+        """What was seen of the last centre."""
+
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """A snapshot is due."""
 

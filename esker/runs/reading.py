@@ -57,8 +57,8 @@ class RunData:
 
     @property
     def best_return(self) -> float | None:
-        """The best centre return, a mean of the centre's episodes."""
-        return max((row["center_return"] for row in self.rows if row.get("center_return") is not None), default=None)
+        """The mean return by which the best centre was judged."""
+        return self.folder.best_return()
 
     @property
     def reached_goal(self) -> bool:
