@@ -15,7 +15,7 @@ from esker.functions.lowrank.normals import normals
 from esker.functions.lowrank.parts import Part, Parts
 from esker.noise.population import by_direction
 from esker.noise.shaping import check_fitness, entropy, shape
-from esker.strategies.optimizers import OPTIMIZERS
+from esker.strategies.optimizers import MOMENTUM, OPTIMIZERS
 from esker.strategies.strategy import Update
 
 NUMBERS = 1 << 27  # normals that an update holds at once
@@ -29,7 +29,8 @@ class Rates:
     sigma: float
     lr: float
     optimizer: str = "adam"
-    momentum: float = 0.0
+    momentum: float | None = None
+    max_speed: float | None = None
     weight_decay: float = 0.0
     anchor_decay: float = 0.0  # θ ← θ - lr·decay·(θ - θ₀) after each step
     shaping: str = "centered_rank"
@@ -54,8 +55,10 @@ class LowRankES:
         self._center = torch.nn.Parameter(start.to(device, torch.float32).clone(), requires_grad=False)
         self.anchor = self.center.clone() if rates.anchor_decay else None
         options: dict[str, Any] = {"lr": self.lr, "weight_decay": rates.weight_decay}
-        if rates.optimizer in ("sgd", "rmsprop"):
-            options["momentum"] = rates.momentum
+        if rates.optimizer in MOMENTUM:
+            options["momentum"] = MOMENTUM[rates.optimizer] if rates.momentum is None else rates.momentum
+        if rates.optimizer == "clipup":
+            options["max_speed"] = rates.max_speed
         if device.type == "cuda" and rates.optimizer in ("adam", "adamw", "sgd"):
             options["fused"] = True  # one pass over the parameters
         self._optimizer = OPTIMIZERS[rates.optimizer]([self._center], **options)
