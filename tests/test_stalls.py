@@ -49,3 +49,13 @@ def test_nothing_is_said_of_training_that_learns() -> None:
 def test_rows_without_members_returns_are_passed_over() -> None:
     detector = StallDetector()
     assert [detector.see({"generation": g, "center_return": None}) for g in range(60)] == [None] * 60
+
+
+def test_a_centre_that_does_not_move_is_said_after_five_generations() -> None:
+    rows = [row(g, 0, 9, 5.0) | {"step_mean": 0.0 if g > 1 else 0.5} for g in range(10)]
+    said = stalls(rows)
+    assert [(generation, text.split(":")[0]) for generation, text in said] == [
+        (6, "the centre has not moved for 5 generations")
+    ]
+    assert "--mean-update-param" in said[0][1]
+    assert stalls([one | {"step_mean": 0.1} for one in rows]) == []

@@ -8,6 +8,7 @@ from typing import Any
 
 Row = dict[str, Any]
 PATIENCE = 20  # generations of the same kind before anything is said
+STILL_AFTER = 5  # generations without a move of the centre
 AGAIN = 10  # said again when it has lasted so many times longer
 FEWEST_MEMBERS = 10  # with fewer, a centre that no member beats is ordinary
 EDGE = 10  # generations at the start and at the end whose means are compared
@@ -16,6 +17,10 @@ LOOKS = (50, 200, 800)  # generations after which the end is compared with the s
 ALIKE = (
     "all members have scored alike ({score:,.1f}) for {count:,} generations, so there is no gradient: "
     "raise --sigma, shape the reward, or stop here if this is the best score there is (--goal)"
+)
+STILL = (
+    "the centre has not moved for {count:,} generations: no individual of this fitness moves it ({score:,.1f} at best); "
+    "look at --mean-update-param or --lr"
 )
 UNBEATEN = (
     "no member has beaten the centre for {count:,} generations: "
@@ -35,6 +40,7 @@ class StallDetector:
     """
 
     alike: int = 0
+    still: int = 0
     unbeaten: int = 0
     first: list[float] = field(default_factory=list)
     recent: list[float] = field(default_factory=list)
@@ -54,6 +60,10 @@ class StallDetector:
         self.alike = self.alike + 1 if low is not None and low == high else 0
         crowd = row.get("members", 0) >= FEWEST_MEMBERS
         self.unbeaten = self.unbeaten + 1 if row.get("center_rank") == 1 and crowd and not self.alike else 0
+        moved = row.get("step_mean", row.get("update_ratio"))
+        self.still = self.still + 1 if moved == 0 and not self.alike else 0
+        if self.still in (STILL_AFTER, STILL_AFTER * AGAIN):
+            return STILL.format(count=self.still, score=high if high is not None else float("nan"))
         if _due(self.alike):
             return ALIKE.format(score=high, count=self.alike)
         if _due(self.unbeaten):
