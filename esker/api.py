@@ -46,6 +46,7 @@ def train(
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
     on_stop: Callable[[Run], None] | None = None,
     trust: Trust = False,
+    foreign: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Run:
     """Train a policy on an environment: a Gymnasium id, `module:name`, a class or function that makes one, or an instance.
@@ -53,10 +54,11 @@ def train(
     Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
     says, else es. `on_generation` sees every row of the journal,
     `on_checkpoint` every snapshot written; either may return True, or a text that says why, to stop. `on_stop` sees the
-    run when it has ended, however it did. `trust` names modules that a run given as `init_from` may import.
+    run when it has ended, however it did. `trust` names modules that a run given as `init_from` may import; `foreign` holds
+    options under RLlib's or AES-RL's names, as `config` may, and counts more than that.
     What is wrong with the request raises UsageError, what fails under way RunError.
     """
-    request = configure(env, options, algo=algo, preset=preset, config=config)
+    request = configure(env, options, algo=algo, preset=preset, config=config, foreign=foreign)
     request.notices.extend(connect.join_engine(request.config, request.algorithm.workers(request.config)))
     callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
     trusted = with_own(trust, request.config)

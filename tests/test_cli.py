@@ -66,7 +66,7 @@ WRONG = [
     (["train", "CartPole-v1", "--config", '{"popultion": 8}'], "unknown option 'popultion'; did you mean 'population'"),
     (["train", "CartPole-v1", "--config", "{nonsense"], "the JSON given to --config cannot be read"),
     (["train", "CartPole-v1", "--config", "nowhere.toml"], "'nowhere.toml' does not exist"),
-    (["train", "CartPole-v1", "--config", '{"observation_filter": "x"}'], "expected MeanStdFilter or NoFilter"),
+    (["train", "CartPole-v1", "--config", '{"observation_filter": "x"}'], "expected one of MeanStdFilter"),
     (["train", "CartPole-v1", "--momentum", "0.9"], "adam has none"),
     (["train", "CartPole-v1", "--rank", "2"], "it is for --noise low-rank"),
     (["train", "CartPole-v1", "--bins", "5"], "bins is for --action-mode binned"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 
 import pytest
 
 from esker import presets
 from esker.algorithms import registry
-from esker.config.aesrl import translate as translate_keys
 from esker.config.build import build
+from esker.config.translate import names_in
+from esker.config.translate import translate as translate_keys
 from esker.errors import UsageError
 from esker.runs.request import configure
 
@@ -18,8 +18,9 @@ AES = {"mean_update_param": 5.0}
 HYBRIDS = [name for name in registry.BUILT_IN if not registry.find(name).commits_facts]
 
 
-def translate(values, algo=None):
-    return translate_keys(values, lambda name: {f.name for f in fields(registry.options_of(name))}, algo)
+def translate(values):
+    names = names_in(values)
+    return translate_keys(names.values, names.algo or "es", registry.options_of(names.algo or "es"), {}, {})
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,15 @@ def test_evidence_names_a_file_that_holds_every_seed() -> None:
             assert (
                 f"median {statistics.median(means):,.0f}, worst {min(means):,.0f} of {len(means)} seeds" in preset.evidence
             )
+
+
+def test_no_preset_says_untested_beside_its_evidence():
+    wrong = [name for name, preset in presets.load_all().items() if preset.evidence and "untested" in preset.about]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("algo", ["td3", "cem-rl", "p-cem-rl", "acem-rl", "one-plus-one", "aes-rl"])
+def test_humanoids_presets_have_the_networks_of_the_repositorys_files(algo):
+    options = presets.find(f"humanoid/{algo}", algo).options
+    small = algo in ("td3", "aes-rl")
+    assert (options["hidden"], options["lr"]) == (([256, 256], 0.0003) if small else ([400, 300], 0.001))

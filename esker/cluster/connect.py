@@ -31,9 +31,17 @@ HEALTH = {
 def join_engine(config: Any, workers: Workers) -> list[str]:
     """Join or start the cluster of a Ray engine, before anything is written. Returns notices; raises UsageError."""
     if config.engine == "local":
-        return []
+        return _crowding(workers.count)
     notices = connect(config, workers.count)
     return notices + (check_learner(config, workers) if isinstance(config, HybridConfig) else [])
+
+
+def _crowding(workers: int | None) -> list[str]:
+    """A notice where this machine has fewer cores than worker processes."""
+    cores = available_cores()
+    if workers is None or workers <= cores:
+        return []
+    return [f"{workers} workers are asked for and this machine has {cores} cores: they take turns"]
 
 
 def check_learner(config: HybridConfig, workers: Workers) -> list[str]:

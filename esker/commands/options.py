@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
 from esker.algorithms import registry
+from esker.config.aesrl import SAME
 from esker.config.flags import Parser, add_options
 from esker.config.legacy import OLD_NAMES
+from esker.config.translate import FLAGS, SWITCHES
 from esker.errors import UsageError
 from esker.runs.request import algorithm_named, refuse_others
 
 NOT_FLAGS = ("env", "algo")
+FOREIGN = "foreign "  # before the names of other systems' flags in a namespace
 # What `--help` lists; `--help-all` lists everything.
 COMMON = frozenset(
     [
@@ -40,8 +44,27 @@ def add_algorithm_options(parser: Parser, arguments: Sequence[str], without: Ite
     add_options(parser, algorithm.config, known, None if "--help-all" in arguments else COMMON)
     for name in OLD_NAMES:
         parser.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    for name in FLAGS:
+        nargs: dict[str, Any] = {"nargs": "?", "const": True} if name in SWITCHES else {}
+        parser.add_argument(f"--{name}", dest=FOREIGN + name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **nargs)
+    for option in fields(algorithm.config):  # AES-RL's spelling of what both have
+        if "_" in option.name and option.name in known and option.name in SAME:
+            parser.add_argument(f"--{option.name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument("--help-all", action="help", help="list every option of the algorithm")
     parser.explain = lambda flag: refuse_others(algorithm, [flag.removeprefix("--").replace("-", "_")])
+
+
+def foreign_given(namespace: Namespace) -> dict[str, Any]:
+    """What was given under other systems' names; numbers are numbers."""
+    given = {name.removeprefix(FOREIGN): value for name, value in vars(namespace).items() if name.startswith(FOREIGN)}
+    return {name.replace("-", "_"): _value(value) for name, value in given.items()}
+
+
+def _value(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text
 
 
 def options_given(namespace: Namespace) -> dict[str, Any]:

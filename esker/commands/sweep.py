@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from esker.algorithms import registry
 from esker.commands.base import Commands, command, console
-from esker.commands.options import add_algorithm_options, options_given
+from esker.commands.options import add_algorithm_options, foreign_given, options_given
 from esker.config.flags import Parser
 
 OF_ONE_RUN = frozenset({"run_dir", "wandb_id"})  # each trial has its own
@@ -75,6 +75,7 @@ def run(namespace: Namespace) -> int:
         storage=namespace.storage,
         seed=namespace.sweep_seed,
         options=options_given(namespace),
+        foreign=foreign_given(namespace),
     )
     done = sweep(request, namespace.trials, console())
     if not request.options.get("quiet"):

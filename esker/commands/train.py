@@ -8,7 +8,7 @@ from typing import Any
 
 from esker.algorithms import registry
 from esker.commands.base import Commands, add_trust, command, console, next_commands
-from esker.commands.options import add_algorithm_options, options_given
+from esker.commands.options import add_algorithm_options, foreign_given, options_given
 from esker.config.flags import Parser
 from esker.errors import UsageError
 from esker.runs.request import algorithm_named
@@ -69,6 +69,7 @@ def run(namespace: Namespace) -> int:
         config=namespace.config,
         observer=observer_for(console(), quiet),
         trust=namespace.trust,
+        foreign=foreign_given(namespace),
         **options,
     )
     if not quiet:

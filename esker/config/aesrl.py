@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
+from esker.config.foreign import Translation, same_meaning, text
 from esker.errors import UsageError
 
 ALGORITHM_NAMES = {
@@ -38,7 +38,7 @@ RENAMED = {
     "cemrl_damp_init": "damp_init",
     "cemrl_damp_limit": "damp_limit",
     "cemrl_damp_tau": "damp_tau",
-    "cemrl_tau": "damp_tau",  # what the repository's update reads; it never uses cemrl_damp_tau
+    "cemrl_tau": "damp_tau",
     "cemrl_rl_population": "rl_population",
 }
 SAME = frozenset(
@@ -58,45 +58,82 @@ SAME = frozenset(
         "parallel_critic",
     ]
 )
-OWN = frozenset({*RENAMED, "env_name", "algorithm", "cemrl_no_antithetic", "num_critic_worker"})
+OWN = frozenset({*RENAMED, "env_name", "algorithm", "cemrl_no_antithetic", "num_critic_worker", "actor_network_scheme"})
+OWN |= {"ray_address", "ray_port", "redis_password", "visualize", "debug"}
+WITHOUT_EFFECT = {
+    "visualize": "esker report --live shows a run",
+    "debug": "every run says what goes wrong",
+    "ray_port": "it belongs to ray_address",
+    "redis_password": "a token file takes its place; see esker cluster --help",
+}
+# What the repository takes where its file says nothing; a preset of esker's, or its own default, may be another.
+DEFAULTS: dict[str, Any] = {
+    "hidden": [400, 300],
+    "lr": 1e-3,
+    "batch_size": 100,
+    "replay_size": 200_000,
+    "initial_steps": 10_000,
+    "sigma_init": 1e-3,
+    "cemrl_tau": 0.90,
+    "aesrl_rl_ratio": 0.0,
+    "num_actor_worker": 1,
+}
+MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean by so many
 
 
-@dataclass(frozen=True)
-class Translated:
-    """esker's values, with what the file says of environment and algorithm, and notices."""
-
-    values: dict[str, Any]
-    env: str | None
-    algo: str | None
-    notices: list[str]
+def is_aesrls(values: Mapping[str, Any]) -> bool:
+    """Whether a mapping holds a key that only the AES-RL repository has."""
+    return bool(OWN & set(values))
 
 
-def translate(values: Mapping[str, Any], options_of: Callable[[str], set[str]], algo: str | None = None) -> Translated:
-    """esker's values for a mapping that may hold the repository's keys; one that holds none stays as it is.
+def translate(values: Mapping[str, Any], algo: str, known: set[str], below: Mapping[str, Any], whole: bool) -> Translation:
+    """esker's values for a mapping with the repository's keys, for an algorithm whose options are `known`.
 
-    `options_of` names an algorithm's options; `algo` is what the request names, before the file's `algorithm`. A name that
-    neither knows raises UsageError.
+    `whole`: it is a file of the repository, whose defaults hold for what it leaves out; `below` is what would hold
+    otherwise. A value that the repository would not take raises UsageError.
     """
-    if not OWN & set(values):
-        return Translated(dict(values), None, None, [])
-    named = algorithm_of(values)
-    chosen = algo or named or "es"
-    known = options_of(chosen)
-    result = {name: value for name, value in values.items() if name not in OWN and name not in SAME}
-    notices: list[str] = []
+    done = Translation({name: value for name, value in values.items() if name not in OWN and name not in SAME})
     for name, value in values.items():
-        if name in ("env_name", "algorithm") or value is None:
+        if value is None or name in done.values or name in ("env_name", "algorithm"):
+            continue
+        if name == "ray_address":
+            _cluster(done, values)
             continue
         target, translated = _one(name, value)
-        if name in result:
-            continue
-        if why := _needless(name, value, values, target, known, chosen):
-            notices.append(f"AES-RL's {name} = {value} is not used: {why}")
-            continue
-        result[target] = translated
-        if target != name:
-            notices.append(f"AES-RL's {name} = {value} is {target} = {_text(translated)}")
-    return Translated(result, values.get("env_name"), named, notices)
+        if why := WITHOUT_EFFECT.get(name) or _needless(name, value, values, target, known, algo):
+            done.notices.append(f"AES-RL's {name} = {value} is not used: {why}")
+        elif target != name:
+            same_meaning(values, name, target)
+            done.put("AES-RL", name, value, target, translated)
+        else:
+            done.values[target] = translated
+    if str(done.values.get("seed")) == "-1":
+        done.values["seed"] = 0
+        done.notices.append("AES-RL's seed = -1 (none) is seed = 0: runs are repeatable here")
+    if whole:
+        _add_defaults(done, algo, known, below)
+    return done
+
+
+def _add_defaults(done: Translation, algo: str, known: set[str], below: Mapping[str, Any]) -> None:
+    absent = {_one(name, value)[0]: value for name, value in DEFAULTS.items()} | {"mean_episodes": MEAN_EPISODES}
+    if algo in ("td3", "cem-rl"):  # their one actor is the loop itself
+        del absent["workers"]
+    added = {name: value for name, value in absent.items() if name in known and name not in done.values}
+    done.values |= added
+    told = [f"{name} = {text(value)}" for name, value in added.items() if _plain(below.get(name)) != _plain(value)]
+    if told:
+        done.notices.append(f"not in the file, so as in AES-RL's repository: {', '.join(told)}")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _cluster(done: Translation, values: Mapping[str, Any]) -> None:
+    address = f"{values['ray_address']}:{values.get('ray_port') or 6379}"
+    done.values |= {"engine": "ray", "address": address}
+    done.notices.append(f"AES-RL's ray_address = {values['ray_address']} is engine = ray, address = {address}")
 
 
 def algorithm_of(values: Mapping[str, Any]) -> str | None:
@@ -117,11 +154,15 @@ def _one(name: str, value: Any) -> tuple[str, Any]:
 
 def _needless(name: str, value: Any, values: Mapping[str, Any], target: str, known: set[str], algo: str) -> str | None:
     """Why a key has no effect here, if it has none."""
+    if name == "actor_network_scheme":
+        if value != "TD3":
+            raise UsageError(f"actor_network_scheme is {value!r}; AES-RL knows TD3 alone")
+        return "it is the only one"
     if name == "num_critic_worker":
         return "one critic is what there is: a second one would train against the first's targets"
     if target not in known:
         return f"{algo} has no such option"
-    if name == "cemrl_damp_tau" and "cemrl_tau" in values:
+    if name == "cemrl_damp_tau":
         return "the repository reads cemrl_tau instead"
     if name == "aesrl_fixed_var_n" and values.get("aesrl_var_update", "adaptive") == "adaptive":
         return "the adaptive rule finds n by itself"
@@ -130,7 +171,3 @@ def _needless(name: str, value: Any, values: Mapping[str, Any], target: str, kno
     if name in ("num_actor_worker", "num_critic_worker", "cemrl_rl_population", "population_size") and not value:
         return "0 means the default"
     return None
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -66,9 +66,9 @@ class EnvironmentOptions:
         None,
         "let the episode cap grow: by cap_factor when cap_threshold of episodes reach it, or 2 × the last mean length",
     )
-    cap_initial: int = option(100, "adaptive cap: where it starts", low=1)
-    cap_threshold: float = option(0.5, "adaptive cap: share of episodes that must reach it", above=0, high=1)
-    cap_factor: float = option(1.5, "adaptive cap: growth", above=1)
+    cap_initial: int = option(100, "adaptive cap threshold: where it starts; twice-mean starts without a cap", low=1)
+    cap_threshold: float = option(0.5, "adaptive cap threshold: share of episodes that must reach it", above=0, high=1)
+    cap_factor: float = option(1.5, "adaptive cap threshold: growth", above=1)
     vectorizer: Literal["gymnasium", "native", "envpool", "auto"] | None = option(
         None,
         "who steps a worker's environments: Gymnasium, esker's native formulas (the same bits, faster), EnvPool (inexact), "

@@ -1,10 +1,11 @@
-"""RLlib's configuration keys, translated into esker's with a notice."""
+"""RLlib's configuration keys for its ES, translated into esker's with a notice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from esker.config.foreign import Settled, Translation, number, same_meaning
 from esker.errors import UsageError
 
 RENAMED = {
@@ -15,42 +16,130 @@ RENAMED = {
     "stepsize": "lr",
     "noise_size": "table_size",
     "action_noise_std": "action_noise",
+    "horizon": "max_episode_steps",
+    "env_config": "env_kwargs",
 }
-RLLIB_KEYS = frozenset({*RENAMED, "l2_coeff", "eval_prob", "observation_filter", "report_length"})
-RLLIB_SIGMA = 0.02
+# Keys that only RLlib's ES has: a mapping with one of them is RLlib's.
+MARKS = frozenset({"l2_coeff", "noise_stdev", "stepsize", "episodes_per_batch", "eval_prob", "noise_size"})
+MARKS |= {"return_proc_mode", "report_length", "num_workers", "train_batch_size", "observation_filter"}
+FILTERS = {"MeanStdFilter": True, "ConcurrentMeanStdFilter": True, "NoFilter": False}
+# What a dump of RLlib's whole configuration holds beside these: its ES does not look at them, or they have no use here.
+WITHOUT_EFFECT = frozenset(
+    [
+        *("batch_mode", "callbacks", "clip_actions", "clip_rewards", "collect_metrics_timeout", "compress_observations"),
+        *("create_env_on_driver", "custom_eval_function", "custom_resources_per_worker", "disable_env_checking", "eager"),
+        *("eager_max_retraces", "eager_tracing", "env_task_fn", "evaluation_config", "evaluation_duration"),
+        *("evaluation_duration_unit", "evaluation_interval", "evaluation_num_episodes", "evaluation_num_workers"),
+        *("evaluation_parallel_to_training", "exploration_config", "explore", "extra_python_environs_for_driver"),
+        *("extra_python_environs_for_worker", "fake_sampler", "framework", "gamma", "grad_clip", "ignore_worker_failures"),
+        *("in_evaluation", "input", "input_config", "input_evaluation", "keep_per_episode_custom_metrics"),
+        *("local_evaluator_tf_session_args", "local_tf_session_args", "log_level", "log_sys_usage", "logger_config"),
+        *("lr_schedule", "memory", "memory_per_worker", "metrics_episode_collection_timeout_s"),
+        *("metrics_num_episodes_for_smoothing", "metrics_smoothing_episodes", "min_iter_time_s", "monitor", "multiagent"),
+        *("no_done_at_end", "no_eager_on_workers", "normalize_actions", "num_consecutive_worker_failures_tolerance"),
+        *("num_cpus_for_driver", "num_cpus_per_worker", "num_envs_per_worker", "num_gpus", "num_gpus_per_worker"),
+        *("object_store_memory", "object_store_memory_per_worker", "observation_space", "action_space"),
+        *("output", "output_compress_columns", "output_config", "output_max_file_size", "placement_strategy"),
+        *("postprocess_inputs", "preprocessor_pref", "record_env", "recreate_failed_workers", "remote_env_batch_wait_ms"),
+        *("remote_worker_envs", "render_env", "rollout_fragment_length", "sample_async", "sample_batch_size"),
+        *("sample_collector", "shuffle_buffer_size", "simple_optimizer", "soft_horizon", "synchronize_filters"),
+        *("tf_session_args", "timesteps_per_iteration", "train_batch_size_per_worker", "use_pytorch"),
+        *("worker_side_prioritization", "_disable_action_flattening", "_disable_execution_plan_api"),
+        *("_disable_preprocessor_api", "_fake_gpus", "_tf_policy_handles_more_than_one_loss"),
+    ]
+)
 
 
-def translate(values: Mapping[str, Any], sigma: float | None = None) -> tuple[dict[str, Any], list[str]]:
-    """esker's values for a mapping that may hold RLlib's keys, and a notice for each that was translated.
+def is_rllibs(values: Mapping[str, Any]) -> bool:
+    """Whether a mapping holds a key that only RLlib has."""
+    return bool(MARKS & set(values))
 
-    `sigma` is the scale that an L2 coefficient is divided by where the mapping does not say it: RLlib's gradient has
-    no 1/σ, esker's has. A value that RLlib itself would not take raises UsageError.
+
+def translate(values: Mapping[str, Any], settled: Settled) -> Translation:
+    """esker's values for a mapping with RLlib's keys. `settled` tells what sigma and population will be in the end.
+
+    RLlib's gradient has no 1/σ and esker's has, so an L2 coefficient is divided by sigma. A value that RLlib itself would
+    not take raises UsageError.
     """
-    result = {name: value for name, value in values.items() if name not in RLLIB_KEYS}
-    notices = []
+    done = Translation({})
     for name, value in values.items():
         if name in RENAMED:
-            result[RENAMED[name]] = value
-            notices.append(f"RLlib's {name} = {value} is {RENAMED[name]} = {value}")
-    if "l2_coeff" in values:
-        scale = float(result.get("sigma", sigma or RLLIB_SIGMA))
-        result["weight_decay"] = float(values["l2_coeff"]) / scale
-        notices.append(
-            f"RLlib's l2_coeff = {values['l2_coeff']} is weight_decay = {result['weight_decay']:g} (divided by sigma)"
-        )
-    if "observation_filter" in values:
-        filters = {"MeanStdFilter": True, "NoFilter": False}
-        if values["observation_filter"] not in filters:
-            raise UsageError(f"observation_filter is {values['observation_filter']!r}; expected MeanStdFilter or NoFilter")
-        result["normalize_observations"] = filters[values["observation_filter"]]
-        chosen = str(result["normalize_observations"]).lower()
-        notices.append(f"RLlib's observation_filter = {values['observation_filter']} is normalize_observations = {chosen}")
-    if "eval_prob" in values:
-        episodes = float(result.get("population", 1000))
-        result["center_episodes"] = max(1, round(float(values["eval_prob"]) * episodes))
-        notices.append(
-            f"RLlib's eval_prob = {values['eval_prob']} is center_episodes = {result['center_episodes']} every generation"
-        )
+            _rename(done, name, value, values)
+        elif name in WITHOUT_EFFECT or _is_rllibs_own(name, value, values):
+            done.needless.append(name)
+        elif name not in ("model", "l2_coeff", "eval_prob", "observation_filter", "return_proc_mode", "report_length"):
+            done.values[name] = value
+    _odd_population(done, settled)
+    _model(done, values.get("model"))
+    _filter(done, values)
+    if "return_proc_mode" in values:
+        if values["return_proc_mode"] != "centered_rank":
+            raise UsageError(f"return_proc_mode is {values['return_proc_mode']!r}; RLlib knows centered_rank alone")
+        done.put("RLlib", "return_proc_mode", "centered_rank", "shaping", "centered_rank")
     if "report_length" in values:
-        notices.append("RLlib's report_length is not needed: every centre evaluation is reported by itself")
-    return result, notices
+        done.notices.append("RLlib's report_length is not needed: every centre evaluation is reported by itself")
+    _derived(done, values, settled)
+    if done.needless:
+        names = ", ".join(sorted(done.needless))
+        done.notices.append(f"RLlib's {names}: no effect on its ES, and none here")
+    return done
+
+
+def _is_rllibs_own(name: str, value: Any, values: Mapping[str, Any]) -> bool:
+    """Whether a name that esker has too means something else: RLlib's common lr and optimizer, which its ES ignores."""
+    return (name == "lr" and "stepsize" in values) or (name == "optimizer" and isinstance(value, Mapping))
+
+
+def _rename(done: Translation, name: str, value: Any, values: Mapping[str, Any]) -> None:
+    if value is None:  # as in a dump of its defaults
+        return
+    if name != "stepsize":  # RLlib's own lr, which its ES does not look at
+        same_meaning(values, name, RENAMED[name])
+    done.put("RLlib", name, value, RENAMED[name], value)
+
+
+def _odd_population(done: Translation, settled: Settled) -> None:
+    """RLlib's episodes come in pairs and are a minimum."""
+    population = done.values.get("population")
+    if not isinstance(population, int | float) or population % 2 != 1 or not settled("antithetic", done.values, True):
+        return
+    done.values["population"] = int(population) + 1
+    done.notices.append(f"episodes come in pairs: population = {int(population) + 1}")
+
+
+def _model(done: Translation, model: Any) -> None:
+    if model is None:
+        return
+    if not isinstance(model, Mapping):
+        raise UsageError(f'model is {model!r}; expected RLlib\'s object, such as {{"fcnet_hiddens": [256, 256]}}')
+    for name, target in (("fcnet_hiddens", "hidden"), ("fcnet_activation", "activation")):
+        if model.get(name) is not None:
+            done.put("RLlib", name, model[name], target, model[name])
+    done.needless += [f"model.{name}" for name in model if name not in ("fcnet_hiddens", "fcnet_activation")]
+
+
+def _filter(done: Translation, values: Mapping[str, Any]) -> None:
+    if "observation_filter" not in values:
+        return
+    chosen = values["observation_filter"]
+    if not isinstance(chosen, str) or chosen not in FILTERS:
+        raise UsageError(f"observation_filter is {chosen!r}; expected one of {', '.join(FILTERS)}")
+    done.put("RLlib", "observation_filter", chosen, "normalize_observations", FILTERS[chosen])
+
+
+def _derived(done: Translation, values: Mapping[str, Any], settled: Settled) -> None:
+    """What depends on options that another layer may decide."""
+    if "l2_coeff" in values:
+        coefficient, sigma = (
+            number("l2_coeff", values["l2_coeff"], low=0),
+            number("sigma", settled("sigma", done.values), above=0),
+        )
+        done.derive("weight_decay", coefficient / sigma, "sigma")
+        done.notices.append(
+            f"RLlib's l2_coeff = {coefficient:g} is weight_decay = {coefficient / sigma:g} (divided by sigma = {sigma:g})"
+        )
+    if "eval_prob" in values:
+        share, population = number("eval_prob", values["eval_prob"], low=0, high=1), settled("population", done.values)
+        episodes = max(1, round(share * number("population", population, above=0)))
+        done.derive("center_episodes", episodes, "population")
+        done.notices.append(f"RLlib's eval_prob = {share:g} is center_episodes = {episodes} every generation")

@@ -12,9 +12,9 @@ import gymnasium as gym
 from esker import presets
 from esker.algorithms import registry
 from esker.algorithms.algorithm import Algorithm
-from esker.config import aesrl, rllib
 from esker.config.build import build, read_values
 from esker.config.legacy import modernize, whole_goal
+from esker.config.translate import Names, names_in, translate
 from esker.errors import UsageError
 from esker.policies.custom import network_name
 from esker.worlds.environments import Env, Environment, resolve, with_factory
@@ -33,6 +33,8 @@ class Request:
     environment: Environment
     notices: list[str]
     asked: dict[str, Any]  # what file and options say, under esker's names
+    of_file: dict[str, Any]  # what the file says of it
+    derived: dict[str, str]  # options that were computed from another one
 
 
 def configure(
@@ -42,10 +44,15 @@ def configure(
     algo: str | None = None,
     preset: str | None = "auto",
     config: str | Mapping[str, Any] | None = None,
+    foreign: Mapping[str, Any] | None = None,
 ) -> Request:
-    """The configuration of a request. Precedence: defaults < preset < file < options. Raises UsageError."""
-    given = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
-    algorithm, env, given, notices = _named(algo, env, preset, given)
+    """The configuration of a request. Precedence: defaults < preset < file < options. Raises UsageError.
+
+    `foreign` are flags under other systems' names: they are translated with the file, and count more than it.
+    """
+    file = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
+    said = names_in(file | dict(foreign or {}))
+    algorithm, env, notices = _named(algo, env, preset, said)
     options, renamed = modernize(options)
     notices += renamed
     place, options = _described(env, options)
@@ -59,23 +66,29 @@ def configure(
             own = presets.for_environment(environment.name, algorithm.name)
             instead = f"; its own is {own.name}" if own else ""
             notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
-    file, translated = rllib.translate(given, base.get("sigma"))
-    file, renamed = modernize(file)
-    notices += renamed
-    named = {"env": environment.name, "algo": algo if algo and ":" in algo else algorithm.name}
+    done = translate(said.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
+    file, renamed = modernize(done.values)
+    notices += renamed + done.notices
     options = whole_goal(options)
     asked = {**file, **options}
     refuse_others(algorithm, asked)
+    base, fitted = _fit_preset(base, asked)
+    named = {"env": environment.name, "algo": algo if algo and ":" in algo else algorithm.name}
+    result = _build(algorithm, chosen if preset == "auto" else None, base, file, options, named)
+    environment = replace(environment, **algorithm.environment(result))
+    return Request(algorithm, result, environment, notices + fitted, asked, file, done.derived)
+
+
+def _build(algorithm: Algorithm, chosen: presets.Preset | None, *layers: Mapping[str, Any]) -> Any:
+    """The configuration of all layers; what a preset spoils that nobody asked for is told with the preset's name."""
     try:
-        result = build(algorithm.config, base, file, options, named)
+        return build(algorithm.config, *layers)
     except UsageError as error:
-        if chosen is None or preset != "auto":
+        if chosen is None:
             raise
-        build(algorithm.config, {}, file, options, named)  # what is wrong without the preset says so without it
+        build(algorithm.config, *layers[1:])  # what is wrong without the preset says so without it
         why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none does without"
         raise UsageError(f"{error} ({why})") from error
-    environment = replace(environment, **algorithm.environment(result))
-    return Request(algorithm, result, environment, notices + translated, asked)
 
 
 def _described(env: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -90,34 +103,44 @@ def _described(env: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any
     return env, result
 
 
-def _named(
-    algo: str | None, env: Any, preset: str | None, given: Mapping[str, Any]
-) -> tuple[Algorithm, Any, dict[str, Any], list[str]]:
-    """Algorithm, environment, values and notices. What is unknown, missing or contradictory raises UsageError."""
-    named = registry.find(algo) if algo is not None else None
-    translated = aesrl.translate(given, lambda name: {f.name for f in fields(registry.find(name).config)}, algo)
-    notices = list(translated.notices)
+def _fit_preset(base: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A preset's options beside those that were asked for: a rule's parameter is not another rule's."""
+    fitted, rule, param = dict(base), asked.get("mean_update"), base.get("mean_update_param")
+    if param is None or rule is None or "mean_update_param" in asked:
+        return fitted, []
+    own = -abs(param) if rule == "baseline-absolute" else abs(param)  # published with one size for all four rules
+    if own == param:
+        return fitted, []
+    fitted["mean_update_param"] = own
+    return fitted, [f"mean_update_param = {own:g}, as published for {rule} (the preset's is for another rule)"]
+
+
+def _named(algo: str | None, env: Any, preset: str | None, said: Names) -> tuple[Algorithm, EnvironmentLike, list[str]]:
+    """Algorithm, environment and notices. What is unknown, missing or contradictory raises UsageError."""
+    notices = []
     of_preset = algorithm_of_preset(preset)
-    algorithm = named or registry.find(translated.algo or of_preset or "es")
+    algorithm = registry.find(algo or said.algo or of_preset or "es")
     if algo is None and algorithm.name != "es":
-        notices.insert(0, f"algorithm {algorithm.name}, as the {'configuration' if translated.algo else 'preset'} says")
+        notices.append(f"algorithm {algorithm.name}, as the {'configuration' if said.algo else 'preset'} says")
+    elif said.algo not in (None, algo, algorithm.name):
+        notices.append(f"the configuration's algorithm {said.algo} gives way to {algo}, which the request names")
     if of_preset is not None and of_preset != algorithm.name:
         raise UsageError(
             f"preset {preset!r} is for {of_preset}, and the algorithm is {algorithm.name}; use --algo {of_preset}"
         )
     if env is None:
-        if translated.env is None:
+        if said.env is None:
             raise UsageError("the following arguments are required: ENV, as in: esker train CartPole-v1")
-        env = translated.env
-    elif translated.env is not None and translated.env != env:
-        notices.append(f"AES-RL's env_name = {translated.env} gives way to the environment of the request")
-    return algorithm, env, translated.values, notices
+        return algorithm, said.env, notices
+    if said.env not in (None, env):
+        notices.append(f"the configuration's environment {said.env} gives way to that of the request")
+    return algorithm, env, notices
 
 
 def algorithm_named(arguments: Sequence[str]) -> str:
     """The algorithm that a command line names, by --algo, its configuration or its preset; es where it names none."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("--algo", "--config", "--preset"):
+    for flag in ("--algo", "--config", "--preset", "--algorithm", "--run"):
         parser.add_argument(flag)
     try:
         given, _ = parser.parse_known_args(list(arguments))
@@ -125,8 +148,9 @@ def algorithm_named(arguments: Sequence[str]) -> str:
         return "es"
     if given.algo is not None:
         return str(given.algo)
+    flags = {name: value for name, value in vars(given).items() if name in ("algorithm", "run") and value is not None}
     values = read_values(given.config) if given.config else {}
-    return aesrl.algorithm_of(values) or algorithm_of_preset(given.preset) or "es"
+    return names_in(values | flags).algo or algorithm_of_preset(given.preset) or "es"
 
 
 def algorithm_of_preset(name: str | None) -> str | None:

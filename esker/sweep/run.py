@@ -10,11 +10,16 @@ from typing import Any
 
 from rich.console import Console
 
+from esker.algorithms import registry
+from esker.config.build import read_values
+from esker.config.legacy import modernize
+from esker.config.translate import names_in
 from esker.errors import RunError, UsageError
-from esker.runs.request import configure
+from esker.runs.request import Request as RunRequest
+from esker.runs.request import algorithm_of_preset, configure
 from esker.sweep.display import Display
 from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain
-from esker.sweep.space import default_space, parse_space
+from esker.sweep.space import Dimension, Range, default_space, options_of, parse_space
 from esker.sweep.study import Sweep, grid, require_optuna
 from esker.sweep.summary import write_summary
 from esker.sweep.trial import run_trial
@@ -40,6 +45,7 @@ class Request:
     storage: Storage | None = None
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    foreign: Mapping[str, Any] = field(default_factory=dict)  # options under other systems' names
 
 
 def sweep(request: Request, trials: int, console: Console) -> Sweep:
@@ -48,9 +54,13 @@ def sweep(request: Request, trials: int, console: Console) -> Sweep:
     if trials < 1:
         raise UsageError(f"trials is {trials}; expected at least 1")
     personal = {name: value for name, value in request.options.items() if name in PERSONAL}
-    opened = Sweep(*open_plan(request))
+    folder, plan, notices = open_plan(request)
+    opened = Sweep(folder, plan)
     limit = min(trials, len(grid(opened.plan))) if opened.plan.sampler == "grid" else trials
-    with Display(opened, limit, console, bool(personal.get("quiet"))) as display:
+    quiet = bool(personal.get("quiet"))
+    for notice in () if quiet else notices:
+        console.print(notice, highlight=False, soft_wrap=True, markup=False)
+    with Display(opened, limit, console, quiet) as display:
         try:
             work(opened, limit, personal, display)
         except KeyboardInterrupt:
@@ -75,9 +85,9 @@ def work(sweep: Sweep, limit: int, personal: Mapping[str, Any], display: Display
             raise RunError(f"{FAILURES} trials in a row failed, the last one: {error}")
 
 
-def open_plan(request: Request) -> tuple[Path, SweepPlan]:
-    """The folder and plan of a request: an existing sweep of that name, else a new one."""
-    options, config = _fixed_options(request)
+def open_plan(request: Request) -> tuple[Path, SweepPlan, list[str]]:
+    """The folder and plan of a request: an existing sweep of that name, else a new one; and what was translated."""
+    options, config, notices = _fixed_options(request)
     name = request.name or f"{config.env}-{config.algo}".replace("/", "-").replace(":", "-")
     if Path(name).name != name or name.startswith("."):
         raise UsageError(f"name is {name!r}; expected a plain name, which becomes a folder in --sweep-dir")
@@ -87,16 +97,42 @@ def open_plan(request: Request) -> tuple[Path, SweepPlan]:
         _publish(_new_plan(request, config, name, options), file)
     plan = SweepPlan.read(file)
     plan.refuse_others(_asked(request, config, options))
-    return folder, plan
+    return folder, plan, notices
 
 
-def _fixed_options(request: Request) -> tuple[dict[str, Any], Any]:
-    """The options that all trials share, and the configuration that a trial would have without the space."""
-    asked = configure(
-        request.env, request.options, algo=request.algo, preset=request.preset or "auto", config=request.config
-    )
-    names = [name for name in asked.asked if name not in PERSONAL]
-    return {name: plain(getattr(asked.config, name)) for name in names}, asked.config
+def _fixed_options(request: Request) -> tuple[dict[str, Any], Any, list[str]]:
+    """The options that all trials share, a configuration that a trial could have, and what was translated."""
+    swept = _first_values(request)
+    try:
+        asked = _configured(request, {})
+    except UsageError:  # where the space holds what is missing, it is not
+        asked = _configured(request, swept)
+    for name, source in asked.derived.items():
+        if source in swept and name not in swept:
+            raise UsageError(f"{name} is computed from {source}, which is swept; give {name} itself, or sweep it too")
+    said = {**asked.of_file, **modernize(request.options)[0]}
+    fixed = [name for name in said if name not in PERSONAL]
+    return {name: plain(getattr(asked.config, name)) for name in fixed}, asked.config, asked.notices
+
+
+def _configured(request: Request, swept: Mapping[str, Any]) -> RunRequest:
+    options, preset = {**swept, **request.options}, request.preset or "auto"
+    return configure(request.env, options, algo=request.algo, preset=preset, config=request.config, foreign=request.foreign)
+
+
+def _first_values(request: Request) -> dict[str, Any]:
+    """One value for each option of the space, so that a request which leaves them to the sweep can be checked."""
+    if not request.space:
+        return {}
+    file = read_values(request.config) if request.config else {}
+    named = names_in(file | dict(request.foreign)).algo
+    kind = registry.options_of(request.algo or named or algorithm_of_preset(request.preset) or "es")
+    space = parse_space(request.space, kind)
+    return options_of({name: _first(dimension) for name, dimension in space.items()}, kind, antithetic=True)
+
+
+def _first(dimension: Dimension) -> Any:
+    return dimension.low if isinstance(dimension, Range) else dimension.values[0]
 
 
 def _asked(request: Request, config: Any, options: dict[str, Any]) -> dict[str, Any]:
