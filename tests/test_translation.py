@@ -177,6 +177,12 @@ def test_keys_of_the_repository_that_are_not_about_training_are_understood() -> 
     assert (cluster.engine, cluster.address) == ("ray", "10.0.0.1:12345")
 
 
+def test_names_that_other_libraries_share_are_theirs_where_nothing_else_is_aesrls() -> None:
+    assert ask("CartPole-v1", {"population_size": 30, "sigma_init": 0.3}).config.sigma == 0.3
+    config = ask("Pendulum-v1", {"algorithm": "CEM-RL", "population_size": 30, "sigma_init": 0.3}).config
+    assert (config.population, config.var_init) == (30, 0.3)
+
+
 # A rule and its parameter
 
 

@@ -60,6 +60,7 @@ SAME = frozenset(
 )
 OWN = frozenset({*RENAMED, "env_name", "algorithm", "cemrl_no_antithetic", "num_critic_worker", "actor_network_scheme"})
 OWN |= {"ray_address", "ray_port", "redis_password", "visualize", "debug"}
+SHARED = frozenset({"population_size", "sigma_init", "logdir"})  # names that other libraries have too
 WITHOUT_EFFECT = {
     "visualize": "esker report --live shows a run",
     "debug": "every run says what goes wrong",
@@ -83,7 +84,7 @@ MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean by so m
 
 def is_aesrls(values: Mapping[str, Any]) -> bool:
     """Whether a mapping holds a key that only the AES-RL repository has."""
-    return bool(OWN & set(values))
+    return bool((OWN - SHARED) & set(values))
 
 
 def translate(values: Mapping[str, Any], algo: str, known: set[str], below: Mapping[str, Any], whole: bool) -> Translation:
