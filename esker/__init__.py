@@ -16,7 +16,7 @@ _HOMES = {
     "load": "esker.runs.loading",
     "compare": "esker.tools.compare",
     "evaluate": "esker.runs.loading",
-    "Run": "esker.runs.loading",
+    "Run": "esker.api",
     "Evolution": "esker.evolution",
     "EvolutionModule": "esker.functions.evolution_module",
     "CMA": "esker.strategies.cma",
@@ -58,13 +58,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from esker.api import resume, train
+    from esker.api import Run, resume, train
     from esker.engines.remote.server import WorkServer
     from esker.engines.remote.worker import Worker
     from esker.errors import RunError, UsageError
     from esker.evolution import Evolution
     from esker.functions.evolution_module import EvolutionModule
-    from esker.runs.loading import Run, evaluate, load
+    from esker.runs.loading import evaluate, load
     from esker.strategies.clipup import ClipUp
     from esker.strategies.cma import CMA
     from esker.strategies.openai_es import OpenAIES

@@ -1,8 +1,8 @@
-"""The Python API: train and resume."""
+"""The Python API: train and resume, and the run that they return."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,79 @@ from esker.config.legacy import modernize, whole_goal
 from esker.config.options import CLUSTER_OPTIONS
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
+from esker.logs import html
 from esker.logs.backends import with_backends
+from esker.logs.describe import describe_run
 from esker.logs.observers import observer_for
 from esker.policies.custom import network_name
-from esker.runs import runner, session
+from esker.runs import loading, runner, session
+from esker.runs.evaluation import Evaluation
 from esker.runs.folder import Checkpoint, RunFolder
-from esker.runs.loading import Run, environment_of
+from esker.runs.loading import environment_of
 from esker.runs.repair import mend_texts
 from esker.runs.request import EnvironmentLike, configure
 from esker.runs.runner import Callbacks, Interrupted, Stop
 from esker.runs.session import Session
 from esker.runs.trust import OF_CLUSTER, Trust, record_change, with_own
+from esker.tools.card import Card, write_card
+from esker.tools.compare import compare
+from esker.tools.inline import Picture, Video
+from esker.tools.render import Options, render
 from esker.worlds.environments import Env
 from esker.worlds.instances import from_instance
 
 LIMITS = {"generations", "steps", "training_steps", "wall_time"}
+
+
+class Run(loading.Run):
+    """A run: `path`, `config`, `history`, `best_return`, `status`, `policy()`, and what `esker` commands do to runs."""
+
+    def plot(self, output: str | Path | None = None, **options: Any) -> Picture:
+        """The learning curve, shown in notebooks; options are those of `esker.logs.plot.Figure`, as x="time"."""
+        return compare([self]).plot(output, **options)
+
+    def report(self, output: str | Path | None = None) -> Path:
+        """Write the page that `esker report` writes, by default inside the run; returns its path."""
+        return compare([self]).report(output or self.path / "report.html")
+
+    def render(
+        self, checkpoint: str | int = "best", output: str | Path | None = None, *, trust: Trust = False, **options: Any
+    ) -> Video:
+        """Record episodes, shown in notebooks; `episodes`, `max_steps`, `seed`, `size`, `fps` as for `esker render`."""
+        target = None if output is None else Path(output)
+        found = render(self.path, str(checkpoint), Options(**options), target, trust)
+        return Video(found.files[0], found.checkpoint, found.returns)
+
+    def evaluate(self, episodes: int = 100, checkpoint: str | int = "best", **options: Any) -> Evaluation:
+        """Evaluate a checkpoint over seeded episodes; options are those of `esker.evaluate`: seed, workers, env, trust."""
+        return loading.evaluate(self.path, episodes=episodes, checkpoint=checkpoint, **options).evaluation
+
+    def export(
+        self,
+        output: str | Path | None = None,
+        formats: Sequence[str] = ("state-dict", "torchscript", "torch-export", "onnx"),
+        checkpoint: str | int = "best",
+    ) -> list[Path]:
+        """Write the policy for use without esker; returns the files."""
+        from esker.tools.export import export  # torch's exporters are slow to import
+
+        done, _ = export(self.path, str(checkpoint), formats, None if output is None else Path(output))
+        return [one.path for one in done]
+
+    def card(self, output: str | Path | None = None, checkpoint: str | int = "best", episodes: int = 100) -> Card:
+        """Write a model folder ready for a hub."""
+        return write_card(self.path, str(checkpoint), episodes, None if output is None else Path(output))
+
+    def resume(self, **changes: Any) -> Run:
+        """Continue the run, as `esker.resume` does; returns it."""
+        return resume(self.path, **changes)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}: {'; '.join(text for _, text in describe_run(self))})"
+
+    def _repr_html_(self) -> str:
+        returns = [row["center_return"] for row in self.history]
+        return html.facts(describe_run(self), str(self.path)) + html.curve(returns, "centre return")
 
 
 def train(
@@ -60,7 +118,7 @@ def train(
     """
     request = configure(env, options, algo=algo, preset=preset, config=config, foreign=foreign)
     request.notices.extend(connect.join_engine(request.config, request.algorithm.workers(request.config)))
-    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    callbacks = Callbacks(on_generation, on_checkpoint, _told(on_stop))
     trusted = with_own(trust, request.config)
     begun = session.start(request, elsewhere=_elsewhere(request.config, callbacks), trust=trusted)
     return _run(begun, observer, callbacks)
@@ -108,7 +166,7 @@ def resume(
         values = folder.values()
         folder.write_config(config)
         record_change(folder.about(), values, folder.values())
-    callbacks = Callbacks(on_generation, on_checkpoint, on_stop)
+    callbacks = Callbacks(on_generation, on_checkpoint, _told(on_stop))
     if _elsewhere(config, callbacks):
         return _watch(folder, environment, _observer(observer, config), notices)
     return _run(session.resume(folder, algorithm, stepped, environment, notices + said), observer, callbacks)
@@ -129,6 +187,11 @@ def _beyond_goal(folder: RunFolder, changes: dict[str, Any]) -> tuple[dict[str, 
     if not reached or "goal" in changes or not changes.keys() & LIMITS:
         return changes, []
     return {**changes, "goal": None, "patience": None}, ["the goal was reached; training goes on without it"]
+
+
+def _told(on_stop: Callable[[Run], None] | None) -> Callable[[loading.Run], None] | None:
+    """A caller's `on_stop`, which is given the run that `train` returns."""
+    return None if on_stop is None else lambda run: on_stop(Run(run.path, run.outcome))
 
 
 def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +215,8 @@ def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run
     if _elsewhere(config, callbacks):
         assert begun.environment is not None
         return _watch(begun.folder, begun.environment, watching, begun.notices)
-    return runner.run(begun, with_backends(watching, config.log), callbacks)
+    done = runner.run(begun, with_backends(watching, config.log), callbacks)
+    return Run(done.path, done.outcome)
 
 
 def _watch(folder: RunFolder, environment: Any, observer: Observer, notices: list[str]) -> Run:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from rich.console import Console
 from small_runs import QUICK, small_run
@@ -118,3 +119,43 @@ def test_observation_of_another_shape_is_refused() -> None:
     for wrong in (np.zeros(3), np.zeros((2, 3)), np.zeros((2, 2, 4))):
         with pytest.raises(ValueError, match="shape"):
             policy.act(wrong)
+
+
+def test_run_does_what_the_commands_do(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run = esker.train("CartPole-v1", run_dir=str(path), **(QUICK | {"generations": 2}))
+    assert isinstance(run, esker.Run)
+    assert Image.open(io.BytesIO(run.plot(x="generations")._repr_png_())).format == "PNG"
+    assert run.report() == path / "report.html"
+    result = run.evaluate(3, "latest", workers=0)
+    assert (result.episodes, result.checkpoint) == (3, 2)
+    assert result.mean == sum(result.returns) / 3
+    video = run.render("latest", max_steps=3)
+    assert video._repr_html_().startswith("<video controls")
+    assert [file.name for file in run.export(formats=["state-dict"])] == ["policy_state_dict.pt"]
+    assert run.card(tmp_path / "card", "latest", 2).results["n_eval_episodes"] == 2
+    again = run.resume(generations=3)
+    assert (type(again), len(again.history), again.path) == (esker.Run, 3, run.path)
+
+
+def test_run_describes_itself(tmp_path: Path) -> None:
+    run = esker.Run(small_run())
+    assert repr(run).startswith(f"Run('{small_run()}': CartPole-v1; es, seed 0; 4 generations, ")
+    assert repr(run).endswith("finished: 4 generations done)")
+    assert "<polyline" in run._repr_html_()
+    options: dict[str, Any] = {"workers": 0, "noise": "counter", "quiet": True, "run_dir": str(tmp_path / "f")}
+    esker.Evolution(torch.zeros(3), lambda model: -float((model**2).sum()), **options).run(2)
+    assert "reward function; function, seed 0; 2 generations" in repr(esker.Run(tmp_path / "f"))
+
+
+def test_callback_at_the_end_gets_the_full_run(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    options = QUICK | {"generations": 1}
+    esker.train("CartPole-v1", run_dir=str(tmp_path / "run"), on_stop=seen.append, **options)
+    assert [type(run) for run in seen] == [esker.Run]
+
+
+def test_evaluation_is_named_and_still_a_pair() -> None:
+    found = esker.evaluate(small_run(), episodes=2, workers=0)
+    evaluation, notices = found
+    assert (found.mean, found.returns, notices) == (evaluation.mean, evaluation.returns, [])

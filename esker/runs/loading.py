@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints, snapshots
 from esker.runs.checkpoints import DamagedCheckpoint
+from esker.runs.evaluation import Evaluated, Evaluation
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.pointers import wanted
 from esker.runs.recovery import rewind
@@ -31,28 +31,6 @@ from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 from esker.worlds.vectorizers import exact_vectorizer
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Returns and lengths of some episodes of one policy."""
-
-    returns: list[float]
-    lengths: list[int]
-    checkpoint: int
-
-    def summary(self) -> dict[str, Any]:
-        """The numbers that `esker eval --json` prints."""
-        return {
-            "episodes": len(self.returns),
-            "mean": statistics.fmean(self.returns),
-            "std": statistics.pstdev(self.returns),
-            "min": min(self.returns),
-            "max": max(self.returns),
-            "median": statistics.median(self.returns),
-            "length_mean": statistics.fmean(self.lengths),
-            "checkpoint": self.checkpoint,
-        }
 
 
 class Run:
@@ -189,8 +167,8 @@ def evaluate(
     workers: int | None = None,
     env: Callable[..., Env] | None = None,
     trust: Trust = False,
-) -> tuple[Evaluation, list[str]]:
-    """Evaluate a checkpoint over seeded episodes; answers the returns, and notices about what had to be mended."""
+) -> Evaluated:
+    """Evaluate a checkpoint over seeded episodes; returns the evaluation, and notices about what had to be repaired."""
     if episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
     trained = open_trained(run_dir, checkpoint, trust, unused=frozenset() if env is None else frozenset({"env"}))
@@ -212,7 +190,8 @@ def evaluate(
     with contextlib.closing(local_engine(task, workers)) as engine:
         engine.evaluate(Job.of_center(snapshot.arrays["center"], normalizer), plan)
     results = plan.of_center()
-    return Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation), trained.notices
+    evaluation = Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation)
+    return Evaluated(evaluation, trained.notices)
 
 
 def _normalizer(snapshot: Snapshot) -> Any:
