@@ -6,6 +6,7 @@ who computed it, when, or after what.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
 from threading import local
@@ -53,8 +54,10 @@ def _mix_integer(x: int) -> int:
 
 def keys(seed: int, purpose: Purpose, *coordinates: ArrayLike) -> NDArray[np.uint64]:
     """64 random bits for each address; coordinates are non-negative integers or arrays of them, broadcast together."""
-    state = _mix(np.array([(seed + _GOLDEN) % UINT64], dtype=np.uint64))
-    for coordinate in (int(purpose), *coordinates):
+    single = next((i for i, c in enumerate(coordinates) if not isinstance(c, int)), len(coordinates))
+    prefix: list[int] = [int(seed), int(purpose), *coordinates[:single]]  # type: ignore[list-item]
+    state = np.array([_state(*prefix)], dtype=np.uint64)
+    for coordinate in coordinates[single:]:
         part = np.atleast_1d(np.asarray(coordinate, dtype=np.uint64))
         state = _mix(state * np.uint64(5) + _mix(part + np.uint64(_GOLDEN)))
     return state
@@ -96,6 +99,15 @@ _drawer = _Drawer()
 
 def normals(count: int, seed: int, purpose: Purpose, *coordinates: int) -> NDArray[np.float32]:
     """The first float32 normals of `generator(seed, purpose, *coordinates)`."""
-    _drawer.state["state"]["key"][0] = key(seed, purpose, *coordinates)
-    _drawer.philox.state = _drawer.state
-    return _drawer.generator.standard_normal(count, dtype=np.float32)
+    out = np.empty(count, dtype=np.float32)
+    fill_normals([out], [key(seed, purpose, *coordinates)])
+    return out
+
+
+def fill_normals(rows: Iterable[NDArray[np.float32]], addresses: Iterable[int]) -> None:
+    """Fill each row with the first normals of its address, given as a key."""
+    philox, draw, state = _drawer.philox, _drawer.generator.standard_normal, _drawer.state
+    for row, address in zip(rows, addresses, strict=True):
+        state["state"]["key"][0] = address
+        philox.state = state
+        draw(dtype=np.float32, out=row)

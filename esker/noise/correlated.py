@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from esker.noise.directions import Row, directions
+from esker.noise.directions import SMALL, Row, directions
 from esker.noise.population import Population
 
 if TYPE_CHECKING:
@@ -25,37 +25,47 @@ class CorrelatedPopulation(Population):
     transform: Row  # A, d×d
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_factor"}
+        kept = {"_factor", "_last"}
+        return {name: value for name, value in super().__getstate__().items() if name not in kept}
 
     def write(self, member: int, out: Row) -> None:
         """Write one member's parameters into a row."""
         self._fill(range(member, member + 1), out[None])
 
-    def steps(self, members: Sequence[int]) -> Row:
-        """A·ε of some members, as rows."""
+    def steps(self, members: range) -> tuple[Row, Row]:
+        """ε and A·ε of some members, as read-only rows; those of a small generation are kept until the next call."""
+        if self._last.get("members") == members:
+            return self._last["steps"]
+        steps = self._steps(np.asarray(members, dtype=np.int64))
+        if steps[0].size <= SMALL:
+            self._last.update(members=members, steps=steps)
+        return steps
+
+    def _steps(self, numbers: NDArray[np.int64]) -> tuple[Row, Row]:
         import torch
 
         from esker.system.torch_threads import one_torch_thread
 
-        out = np.empty((len(members), len(self.center)), dtype=np.float32)
-        numbers = np.asarray(members, dtype=np.int64)
-        rows, blocks = directions(self._noise, self.generation, numbers), numbers // WIDTH
+        first = int(numbers[0]) // WIDTH
+        rows, blocks = numbers - first * WIDTH, int(numbers[-1]) // WIDTH - first + 1
+        padded = torch.zeros(blocks * WIDTH, len(self.center))
+        padded.numpy()[rows] = drawn = directions(self._noise, self.generation, numbers)
         with one_torch_thread():
-            for block in np.unique(blocks):
-                chosen, product = blocks == block, torch.zeros(WIDTH, len(self.center))
-                places = numbers[chosen] % WIDTH
-                product.numpy()[places] = rows[chosen]
-                out[chosen] = (product @ self._factor).numpy()[places]
-        return out
+            products = [block @ self._factor for block in padded.view(blocks, WIDTH, -1)]
+        return drawn, torch.cat(products).numpy()[rows]
+
+    @cached_property
+    def _last(self) -> dict[str, Any]:
+        return {}
 
     @cached_property
     def _factor(self) -> torch.Tensor:
         """Aᵀ in memory of torch's own alignment, on which a product's bits may depend."""
         import torch
 
-        return torch.from_numpy(self.transform).clone().T
+        factor = torch.from_numpy(self.transform)
+        return (factor if factor.data_ptr() % 64 == 0 else factor.clone()).T
 
     def _fill(self, members: range, out: Row) -> None:
-        steps = self.steps(members)
-        steps *= np.float32(self.scale)
-        np.add(steps, self.center, out=out)
+        np.multiply(self.steps(members)[1], np.float32(self.scale), out=out)
+        out += self.center

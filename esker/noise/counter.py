@@ -6,12 +6,17 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.address import Purpose, normals
+from esker.noise.address import Purpose, fill_normals, keys, normals
 from esker.noise.directions import SMALL, Row, Weights, small_moments
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,13 @@ class CounterNoise:
         """ε, drawn anew."""
         return normals(self.dimension, self.seed, Purpose.PERTURBATION, generation, number)
 
+    def directions(self, generation: int, numbers: NDArray[np.int64]) -> Row:
+        """Several directions as new rows."""
+        last = int(numbers[-1]) + 1
+        if last == len(numbers) and last * self.dimension <= SMALL:
+            return torch_rows(self.seed, self.dimension, generation, last).numpy()[numbers]
+        return np.stack([self.direction(generation, int(number)) for number in numbers])
+
     def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ; directions are drawn on all cores and added in their order."""
         total = np.zeros(self.dimension, dtype=np.float32)
@@ -36,12 +48,9 @@ class CounterNoise:
 
     def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
         """Σ linear[k]·εₖ and Σ square[k]·εₖ² from one drawing of the directions."""
+        if len(linear) * self.dimension <= SMALL:
+            return small_moments(torch_rows(self.seed, self.dimension, generation, len(linear)), linear, square)
         numbers = np.flatnonzero((linear != 0) | (square != 0))
-        if len(numbers) * self.dimension <= SMALL:
-            rows = np.empty((len(numbers), self.dimension), dtype=np.float32)
-            for row, number in zip(rows, numbers.tolist(), strict=True):
-                row[:] = self.direction(generation, number)
-            return small_moments(rows, linear[numbers], square[numbers])
         first, second = np.zeros((2, self.dimension), dtype=np.float32)
         scratch = np.empty_like(first)
         for row, one, two in zip(self._draw(generation, numbers), linear[numbers], square[numbers], strict=True):
@@ -58,3 +67,13 @@ class CounterNoise:
         with ThreadPoolExecutor(threads) as pool:
             for start in range(0, len(numbers), threads):
                 yield from pool.map(lambda k: self.direction(generation, int(k)), numbers[start : start + threads])
+
+
+@lru_cache(maxsize=2)
+def torch_rows(seed: int, dimension: int, generation: int, count: int) -> torch.Tensor:
+    """The first directions of a small generation, kept from asking for its members until their fitness is told."""
+    import torch
+
+    rows = torch.empty(count, dimension)
+    fill_normals(rows.numpy(), keys(seed, Purpose.PERTURBATION, generation, np.arange(count)).tolist())
+    return rows

@@ -6,15 +6,18 @@ formed: perturbing needs one row, the weighted sum one accumulator.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    import torch
+
 Row = NDArray[np.float32]
 Weights = NDArray[np.float64]
 NoiseKind = Literal["table", "counter", "low-rank"]
-SMALL = 1 << 16  # numbers: as many directions as this are summed as one array, quicker than one after the other
+SMALL = 1 << 18  # numbers: directions of no more than this are summed as one matrix, quicker than one after the other
 
 
 class Noise(Protocol):
@@ -50,9 +53,13 @@ def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Row
     return np.stack([noise.direction(generation, int(number)) for number in numbers])
 
 
-def small_moments(rows: Row, linear: Weights, square: Weights) -> tuple[Row, Row]:
-    """The moments of a few short directions at once: sums over rows, which NumPy adds on one thread."""
-    first = (rows * linear.astype(np.float32)[:, None]).sum(axis=0)
-    np.multiply(rows, rows, out=rows)
-    rows *= square.astype(np.float32)[:, None]
-    return first, rows.sum(axis=0)
+def small_moments(rows: torch.Tensor, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    """The moments of a few short directions: two products, on one thread so that the bits are always the same."""
+    import torch
+
+    from esker.system.torch_threads import one_torch_thread
+
+    one, two = (torch.from_numpy(weights.astype(np.float32)) for weights in (linear, square))
+    with one_torch_thread():
+        first, second = one @ rows, two @ rows.square()
+    return first.numpy(), second.numpy()

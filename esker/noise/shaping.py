@@ -8,6 +8,8 @@ it as the worst finite fitness.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +21,15 @@ Floats = NDArray[np.float64]
 
 def average_by_ties(fitness: Floats, by_rank: Floats) -> Floats:
     """Hand out `by_rank` (worst place first) by ascending fitness; equal fitness gets the mean of its places."""
+    total = np.concatenate([[0.0], np.cumsum(by_rank)])
+    order = fitness.argsort(kind="stable")
+    ordered = fitness[order]
+    if (ordered[1:] != ordered[:-1]).all():  # no ties: every place has its own weight
+        weights = np.empty_like(total[1:])
+        weights[order] = total[1:] - total[:-1]
+        return weights
     _, group, count = np.unique(fitness, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
-    total = np.concatenate([[0.0], np.cumsum(by_rank)])
     return ((total[last] - total[last - count]) / count)[group]
 
 
@@ -47,12 +55,16 @@ def normalized(fitness: Floats) -> Floats:
 
 def log_utility(fitness: Floats) -> Floats:
     """max(0, log2(N/2+1) - log2(rank)), rank 1 the best, normalised to sum 1, minus 1/N (Wierstra et al. 2014)."""
-    n = len(fitness)
+    if fitness.min() == fitness.max():
+        return np.zeros(len(fitness))
+    return average_by_ties(fitness, _log_utilities(len(fitness)))
+
+
+@lru_cache(maxsize=8)
+def _log_utilities(n: int) -> Floats:
     rank = np.arange(n, 0, -1)  # worst place first
     utility = np.maximum(0.0, np.log2(n / 2 + 1) - np.log2(rank))
-    if np.ptp(fitness) == 0:
-        return np.zeros(n)
-    return average_by_ties(fitness, utility / utility.sum() - 1.0 / n)
+    return utility / utility.sum() - 1.0 / n
 
 
 def raw(fitness: Floats) -> Floats:
@@ -95,6 +107,8 @@ def shape(name: str, fitness: Floats) -> Floats:
 
 def check_fitness(fitness: Floats) -> None:
     """Refuse what cannot be learned from: NaN, +inf, or a generation in which every member failed (ValueError)."""
+    if isfinite(fitness.sum()):
+        return
     if np.isnan(fitness).any() or np.isposinf(fitness).any():
         first = int(np.flatnonzero(np.isnan(fitness) | np.isposinf(fitness))[0])
         raise ValueError(f"fitness[{first}] is {fitness[first]}; expected a finite number, or -inf for a failed member")

@@ -7,12 +7,17 @@ import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, generator, key, keys
 from esker.noise.directions import SMALL, Row, Weights, small_moments
+
+if TYPE_CHECKING:
+    import torch
 
 BLOCK = 1 << 20  # normals drawn from one address when a table is filled
 ALIGN = 16  # offsets are multiples of a cache line
@@ -94,6 +99,10 @@ class TableNoise:
     def _places(self) -> int:
         return (self.table.size - self.dimension) // ALIGN + 1
 
+    @cached_property
+    def _windows(self) -> Row:
+        return np.lib.stride_tricks.sliding_window_view(self.table.values, self.dimension)
+
     def _offsets(self, generation: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(self._places)
         return chosen.astype(np.int64) * ALIGN
@@ -105,8 +114,9 @@ class TableNoise:
 
     def directions(self, generation: int, numbers: NDArray[np.int64]) -> Row:
         """Several slices, copied out of the table in one pass."""
-        windows = np.lib.stride_tricks.sliding_window_view(self.table.values, self.dimension)
-        return windows[self._offsets(generation, numbers)]
+        if self._small(len(numbers)) and int(numbers[-1]) + 1 == len(numbers):
+            return self._first(generation, len(numbers)).numpy().copy()
+        return self._windows[self._offsets(generation, numbers)]
 
     def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""
@@ -116,10 +126,10 @@ class TableNoise:
         """Σ linear[k]·εₖ and Σ square[k]·εₖ² in one pass, with the same bits on any number of threads."""
         import torch
 
+        if self._small(len(linear)):
+            return small_moments(self._first(generation, len(linear)), linear, square)
         numbers = np.flatnonzero((linear != 0) | (square != 0))
         linear, square = linear[numbers], square[numbers]
-        if len(numbers) * self.dimension <= SMALL:
-            return small_moments(self.directions(generation, numbers), linear, square)
         values = _as_torch(self.table.values)
         first, second, scratch = torch.zeros(3, self.dimension)
         offsets = self._offsets(generation, numbers).tolist()
@@ -128,6 +138,25 @@ class TableNoise:
             first.add_(row, alpha=one)
             second.add_(torch.mul(row, row, out=scratch), alpha=two)
         return first.numpy(), second.numpy()
+
+    def _small(self, count: int) -> bool:
+        return 0 < count * self.dimension <= SMALL
+
+    def _first(self, generation: int, count: int) -> torch.Tensor:
+        """The first directions of a small generation, kept from asking for its members until their fitness is told."""
+        import torch
+
+        if (kept := self._kept.get((generation, count))) is not None:
+            return kept
+        rows = torch.empty(count, self.dimension)
+        rows.numpy()[:] = self._windows[self._offsets(generation, np.arange(count))]
+        self._kept.clear()
+        self._kept[generation, count] = rows
+        return rows
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, int], torch.Tensor]:
+        return {}
 
     def partial_sum(self, generation: int, weights: Weights, start: int, stop: int) -> Row:
         """The coordinates from `start` to `stop` of the weighted sum: the same bits as in the whole."""

@@ -53,7 +53,10 @@ class ClipUp(torch.optim.Optimizer):
         gradient, lr = parameter.grad, group["lr"]
         assert gradient is not None
         limit = 2 * lr if group["max_speed"] is None else group["max_speed"]
-        velocity = self.state[parameter].setdefault("velocity", torch.zeros_like(parameter))
+        state = self.state[parameter]
+        if not state:
+            state["velocity"] = torch.zeros_like(parameter)
+        velocity = state["velocity"]
         length = float(torch.linalg.vector_norm(gradient))
         velocity.mul_(group["momentum"])
         if length > 0:

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import ArrayLike
 
 from esker.noise.correlated import CorrelatedPopulation
-from esker.noise.directions import directions
 from esker.noise.shaping import entropy
 from esker.strategies.arguments import (
     NoiseArgument,
@@ -73,6 +72,7 @@ class CMA:
         self._history = History(dimension)
         self._factored_at = 0
         self._factor = torch.eye(dimension, dtype=torch.float32)
+        self._asked: CorrelatedPopulation | None = None  # the present generation's members
 
     @property
     def center(self) -> torch.Tensor:
@@ -81,10 +81,12 @@ class CMA:
 
     def ask(self, members: slice | None = None) -> CorrelatedPopulation:
         """This generation's members, or a slice of them."""
-        chosen = members_of(members, self.population)
-        return CorrelatedPopulation(
-            self.center.numpy(), self.sigma, self.generation, False, self.noise, chosen, self._factor.numpy()
-        )
+        chosen, asked = members_of(members, self.population), self._asked
+        if asked is None or (asked.generation, asked.scale) != (self.generation, self.sigma):
+            center, transform, whole = self.center.numpy(), self._factor.numpy(), range(self.population)
+            asked = CorrelatedPopulation(center, self.sigma, self.generation, False, self.noise, whole, transform)
+            self._asked = asked
+        return asked if members is None else asked.select(chosen)
 
     def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
         """Move the distribution by the fitness of members 0, 1, … (higher is better, -inf: failed)."""
@@ -96,8 +98,7 @@ class CMA:
             return Update(0.0, 0.0, float(np.linalg.norm(self._center.numpy())), sigma, self.lr, 0.0)
         s = settings(len(self._center), members)
         weights = by_fitness(values, s.weights)
-        z = directions(self.noise, self.generation, np.arange(members)).astype(np.float64)
-        y = self.ask().steps(range(members)).astype(np.float64)
+        z, y = (rows.astype(np.float64) for rows in self.ask().steps(range(members)))
         step = (weights[:, None] * y).sum(axis=0)
         moved = (self.lr * sigma * step).astype(np.float32)
         self._center = torch.from_numpy(self._center.numpy() + moved)
@@ -115,8 +116,8 @@ class CMA:
         pull = s.c_mu * weights[used]
         lengths = np.square(z[used]).sum(axis=1)
         pull[pull < 0] *= z.shape[1] / lengths[pull < 0]  # negative updates are limited whatever the length of y
-        rows = torch.from_numpy(np.vstack([y[used], self._paths.p_c]))
-        pulls = torch.from_numpy(np.append(pull, s.c_1))
+        rows = torch.tensor(np.vstack([y[used], self._paths.p_c]))
+        pulls = torch.tensor(np.append(pull, s.c_1))
         with one_torch_thread():  # a product's bits may depend on how many threads share it
             self.covariance.addmm_((rows * pulls[:, None]).T, rows, beta=decay)
             if self._due(s):
@@ -165,6 +166,6 @@ class CMA:
         self._center = center.clone()
         self.covariance, self._factor = (torch.as_tensor(state[name]).clone() for name in ("covariance", "factor"))
         self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
-        self._factored_at = int(state["factored_at"])
+        self._factored_at, self._asked = int(state["factored_at"]), None
         self._paths.load_state_dict(state["paths"])
         self._history.load_state_dict(state["history"])

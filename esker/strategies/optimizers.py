@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from esker.noise.directions import Row
@@ -56,12 +57,13 @@ class Ascent:
 
     def step(self, gradient: Row, lr: float) -> float:
         """Move the centre along an estimate of the fitness's gradient; returns how far it went."""
-        before = self.center.clone()
+        before = self.center.numpy().copy()
         self._center.grad = torch.from_numpy(-gradient)
         self._optimizer.param_groups[0]["lr"] = lr
         bare_step(self._optimizer)
         self._center.grad = None
-        return float(torch.linalg.vector_norm(self.center - before))
+        before -= self.center.numpy()
+        return float(np.linalg.norm(before))
 
     def state_dict(self) -> dict[str, Any]:
         """The optimizer's moments."""

@@ -26,7 +26,6 @@ from esker.strategies.arguments import (
 )
 from esker.strategies.optimizers import Ascent, OptimizerName
 from esker.strategies.strategy import Update
-from esker.system.torch_threads import one_torch_thread
 
 RADIUS = 15  # maximum speeds that the first standard deviations span (Toklu et al. 2020)
 
@@ -110,12 +109,11 @@ class PGPE:
         if self.stdev_max_change is not None:
             most = np.float32(self.stdev_max_change) * self.stdev
             np.clip(change, -most, most, out=change)
-        with one_torch_thread():
-            moved = self._ascent.step(gradient, self.lr)
-            center_norm = float(torch.linalg.vector_norm(self.center))
+        moved = self._ascent.step(gradient, self.lr)
         self.stdev = self.stdev + change
         self.generation += 1
-        return Update(float(np.linalg.norm(gradient)), moved, center_norm, before, self.lr, entropy(linear))
+        gradient_norm, center_norm = float(np.linalg.norm(gradient)), float(np.linalg.norm(self.center.numpy()))
+        return Update(gradient_norm, moved, center_norm, before, self.lr, entropy(linear))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves: centre, standard deviations, optimizer, generation."""
