@@ -19,7 +19,7 @@ from esker.config.options import CLUSTER_OPTIONS
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.logs import html
-from esker.logs.backends import with_backends
+from esker.logs.backends import Also, find_logger, with_backends
 from esker.logs.describe import describe_run
 from esker.logs.observers import observer_for
 from esker.policies.custom import network_name
@@ -112,11 +112,14 @@ def train(
     Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
     says, else es. `on_generation` sees every row of the journal,
     `on_checkpoint` every snapshot written; either may return True, or a text that says why, to stop. `on_stop` sees the
-    run when it has ended, however it did. `trust` names modules that a run given as `init_from` may import; `foreign` holds
+    run when it has ended, however it did. `observer` sees rows, notes and members' returns beside the console (in its place
+    where it has `is_display = True`). `trust` names modules that a run given as `init_from` may import; `foreign` holds
     options under RLlib's or AES-RL's names, as `config` may, and counts more than that.
     What is wrong with the request raises UsageError, what fails under way RunError.
     """
     request = configure(env, options, algo=algo, preset=preset, config=config, foreign=foreign)
+    for name in request.config.log:  # found before anything is written
+        find_logger(name)
     request.notices.extend(connect.join_engine(request.config, request.algorithm.workers(request.config)))
     callbacks = Callbacks(on_generation, on_checkpoint, _told(on_stop))
     trusted = with_own(trust, request.config)
@@ -159,6 +162,8 @@ def resume(
     mended = mend_texts(folder)
     algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
     config = build(type(before), _known(before, changes), changes)
+    for name in config.log if "log" in changes else ():
+        find_logger(name)
     environment = environment_of(config, env)
     notices += [*mended, *connect.join_engine(config, algorithm.workers(config))]
     stepped, said = session.check_machine(folder, config, environment)
@@ -206,7 +211,12 @@ def _elsewhere(config: Any, callbacks: Callbacks) -> bool:
 
 
 def _observer(observer: Observer | None, config: Any) -> Observer:
-    return observer or observer_for(Console(markup=False, emoji=False), config.quiet)
+    """What shows a run: the console, and beside it the caller's observer; one that is a display takes its place."""
+    if getattr(observer, "is_display", False):
+        assert observer is not None
+        return observer
+    console = observer_for(Console(markup=False, emoji=False), config.quiet)
+    return console if observer is None else Also(console, observer)
 
 
 def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run:

@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, fields
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -37,15 +38,17 @@ def build(kind: type[C], *layers: Mapping[str, Any]) -> C:
 def convert(option: Field[Any], hint: Any, value: Any) -> Any:
     """One option's value, from a flag's text or a file's value, checked against its type and bounds."""
     try:
-        result = _convert(hint, value)
+        result = _convert(hint, value, option.metadata.get("group"))
     except (ValueError, TypeError, OverflowError) as error:  # 10**400 is no float
         raise UsageError(f"{option.name} is {value!r}; expected {describe(hint)}") from error
     _check_bounds(option, result)
     return result
 
 
-def _convert(hint: Any, value: Any) -> Any:
+def _convert(hint: Any, value: Any, group: str | None = None) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if takes_path(hint):
+        return _name_or_path(arguments[0], value, group)
     if origin in (Union, types.UnionType):
         if value is None or (isinstance(value, str) and value.lower() == "none"):
             return None
@@ -56,13 +59,31 @@ def _convert(hint: Any, value: Any) -> Any:
         return value
     if origin is tuple:
         parts = _parts(value)
-        return tuple(_convert(arguments[0], part) for part in parts)
+        return tuple(_convert(arguments[0], part, group) for part in parts)
     if origin is dict:
         parsed = json.loads(value) if isinstance(value, str) else value
         if not isinstance(parsed, dict):
             raise ValueError(value)
         return parsed
     return _scalar(hint, value)
+
+
+def takes_path(hint: Any) -> bool:
+    """Whether a type is `Literal[…] | str`: one of some names, or an import path module:name."""
+    arguments = typing.get_args(hint)
+    return len(arguments) == 2 and typing.get_origin(arguments[0]) is Literal and arguments[1] is str
+
+
+def _name_or_path(names: Any, value: Any, group: str | None) -> str:
+    """A known name, one that an installed package offers in `group`, or an import path. The path is imported later."""
+    if not isinstance(value, str):
+        raise ValueError(value)
+    module, _, attribute = value.strip().partition(":")
+    if value in typing.get_args(names) or (module and attribute):
+        return value.strip()
+    if group is not None and value in entry_points(group=group).names:
+        return value
+    raise ValueError(value)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -114,13 +135,15 @@ def _check_bounds(option: Field[Any], value: Any) -> None:
 def describe(hint: Any) -> str:
     """A type in words, for messages and help."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if takes_path(hint):
+        return describe(arguments[0]) + ", or module:name"
     if origin in (Union, types.UnionType):
         return describe(next(a for a in arguments if a is not types.NoneType)) + " or 'none'"
     if origin is Literal:
         return "one of " + ", ".join(str(a) for a in arguments)
     if origin is tuple:
-        if typing.get_origin(arguments[0]) is Literal:
-            return "a list of " + ", ".join(str(a) for a in typing.get_args(arguments[0]))
+        if takes_path(arguments[0]):
+            return "a list of " + describe(arguments[0]).removeprefix("one of ")
         return "a list such as 64,64" if arguments[0] is int else "a list of names"
     if origin is dict:
         return "a JSON object"

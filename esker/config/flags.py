@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, fields
 from typing import Any, Literal, NoReturn, Union
 
-from esker.config.build import default_of
+from esker.config.build import default_of, takes_path
 from esker.config.options import section_of
 from esker.errors import UsageError, nearest
 
@@ -91,12 +91,14 @@ def _text(value: Any) -> str:
 
 def _metavar(hint: Any) -> str:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if takes_path(hint):
+        return _metavar(arguments[0])[:-1] + ",module:name}"
     if origin in (Union, types.UnionType):
         return _metavar(next(a for a in arguments if a is not types.NoneType))
     if origin is Literal:
         return "{" + ",".join(str(a) for a in arguments) + "}"
     if origin is tuple:
-        return "NAME,NAME" if typing.get_origin(arguments[0]) is Literal else "N,N" if arguments[0] is int else "NAME"
+        return "NAME,NAME" if takes_path(arguments[0]) else "N,N" if arguments[0] is int else "NAME"
     if origin is dict:
         return "JSON"
     return {int: "N", float: "X", str: "TEXT"}[hint]

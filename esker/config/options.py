@@ -15,18 +15,29 @@ from esker.noise.table import DEFAULT_TABLE_SIZE
 from esker.policies.heads import ActionMode
 from esker.policies.mlp import Activation, Initializer
 
-Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"]
+# A literal or text is one of these names, or an import path module:name.
+Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"] | str
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "clipup"]
-Backend = Literal["tensorboard", "wandb", "csv"]
+Backend = Literal["tensorboard", "wandb", "csv"] | str
+LOGGERS = "esker.loggers"  # the entry-point group of other packages' loggers
 DEFAULT_GENERATIONS = 500
 DEFAULT_TRAINING_STEPS = 1_000_000
 
 
 def option(
-    default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None
+    default: Any,
+    help: str,
+    *,
+    above: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    group: str | None = None,
 ) -> Any:
-    """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive)."""
-    metadata = {"help": help, "above": above, "low": low, "high": high}
+    """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive).
+
+    `group` is the entry-point group whose names are accepted beside those of a literal.
+    """
+    metadata = {"help": help, "above": above, "low": low, "high": high, "group": group}
     if isinstance(default, dict | list):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -107,7 +118,7 @@ class PolicyOptions:
     reference_frames: int = option(
         32, "frames of random play that normalise every layer (nature-cnn; OpenAI: 128) or pixel (conv-lstm)", low=2
     )
-    activation: Activation = option("tanh", "activation between layers")
+    activation: Activation | str = option("tanh", "activation between layers")
     initializer: Initializer = option(
         "xavier", "initial weights: Xavier uniform, OpenAI's normalised columns, or zero (linear)"
     )
@@ -253,7 +264,9 @@ class EngineOptions(ClusterOptions):
 class LogOptions:
     """Logs"""
 
-    log: tuple[Backend, ...] = option((), "also log to these, as tensorboard,wandb,csv; journal.jsonl is always written")
+    log: tuple[Backend, ...] = option(
+        (), "also log to these, as tensorboard,csv or module:Class; journal.jsonl is always written", group=LOGGERS
+    )
     wandb_project: str | None = option(None, "W&B: project (default: esker)")
     wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
     wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")

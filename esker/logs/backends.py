@@ -7,8 +7,18 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
+from esker.config.options import LOGGERS
+from esker.errors import UsageError
 from esker.logs.console import Quiet
 from esker.runs.folder import RunFolder
+from esker.system.plugins import find_part
+
+BUILT_IN = {
+    "csv": "esker.logs.csv_file:CsvFile",
+    "tensorboard": "esker.logs.tensorboard:TensorBoard",
+    "wandb": "esker.logs.wandb:WeightsAndBiases",
+}
+METHODS = ("begin", "generation", "end")
 
 
 class BackendError(Exception):
@@ -19,7 +29,7 @@ class Backend(Protocol):
     """Where rows of the journal also go. It may raise anything: the fan-out drops it then."""
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:
-        """Open, and write those earlier rows that are missing; answers a line worth saying."""
+        """Open, and write those earlier rows that are missing; returns a line to print, if any."""
         ...
 
     def generation(self, row: Row, returns: Returns | None) -> None: ...
@@ -78,15 +88,72 @@ class FanOut:
         self.console.note(text)
 
 
+class Also:
+    """A caller's own observer as a back-end: it sees notes too, and what it raises ends the run."""
+
+    def __init__(self, console: Observer, observer: Observer) -> None:
+        self.console, self.observer = console, observer
+
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
+        """A run begins."""
+        self.console.begin(config, folder, rows)
+        self.observer.begin(config, folder, rows)
+
+    def generation(self, row: Row, returns: Returns | None = None) -> None:
+        """A generation was committed."""
+        self.console.generation(row, returns)
+        self.observer.generation(row, returns)
+
+    def pulse(self, source: Pulsing | None) -> None:
+        """Where to read how far the generation under way is."""
+        if isinstance(self.console, Pulsed):
+            self.console.pulse(source)
+
+    def note(self, text: str) -> None:
+        """Something worth knowing happened."""
+        self.console.note(text)
+        self.observer.note(text)
+
+    def end(self, reason: str) -> None:
+        """The run ended."""
+        self.console.end(reason)
+        self.observer.end(reason)
+
+
 def with_backends(console: Observer, names: tuple[str, ...]) -> Observer:
     """The observer that feeds the console and the named back-ends."""
     return FanOut(console, {name: _open(name) for name in dict.fromkeys(names)}) if names else console
 
 
 def _open(name: str) -> Backend:
-    from esker.logs.csv_file import CsvFile
-    from esker.logs.tensorboard import TensorBoard
-    from esker.logs.wandb import WeightsAndBiases
+    try:
+        return find_logger(name)()
+    except Exception as error:  # a coordinator may lack what the command had; the fan-out drops it with a note
+        return Broken(error)
 
-    kinds: dict[str, Callable[[], Backend]] = {"csv": CsvFile, "tensorboard": TensorBoard, "wandb": WeightsAndBiases}
-    return kinds[name]()
+
+class Broken:
+    """A back-end that could not be made."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:
+        """Raise why it could not be made."""
+        raise self.error
+
+    def generation(self, row: Row, returns: Returns | None) -> None:
+        """Nothing: it was dropped when the run began."""
+
+    def end(self, reason: str) -> None:
+        """Nothing: it was dropped when the run began."""
+
+
+def find_logger(name: str) -> Callable[[], Backend]:
+    """The class of a logger, by name or by path `module:Class`. What does not fit raises UsageError."""
+    found = find_part("logger", name, BUILT_IN, LOGGERS)
+    missing = [method for method in METHODS if not callable(getattr(found, method, None))]
+    if not callable(found) or missing:
+        lacks = f"it has no {', '.join(missing)}" if missing else "it cannot be called"
+        raise UsageError(f"logger {name!r} does not fit: {lacks}; see docs/extending.md")
+    return found

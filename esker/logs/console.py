@@ -27,6 +27,8 @@ SAID_ELSEWHERE = ("interrupted", "failed")  # the command line prints these with
 class Quiet:
     """Shows nothing."""
 
+    is_display = True  # stands in for the console
+
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
         """A run begins."""
 
@@ -44,6 +46,8 @@ class Quiet:
 
 class Plain:
     """A line per generation, for files and pipes."""
+
+    is_display = True  # stands in for the console
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -83,6 +87,8 @@ class Plain:
 
 class Display:
     """A live table with a bar to the stop condition and the curve of the centre's return."""
+
+    is_display = True  # stands in for the console
 
     def __init__(self, console: Console) -> None:
         self.console = console

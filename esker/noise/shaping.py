@@ -14,7 +14,8 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.errors import nearest
+from esker.errors import RunError, UsageError, first_line, nearest
+from esker.system.imports import import_callable
 
 Floats = NDArray[np.float64]
 
@@ -96,13 +97,35 @@ def entropy(weights: NDArray[np.floating]) -> float:
     return float(-(share * np.log(share)).sum())
 
 
+def find_shaping(name: str) -> Callable[[Floats], Floats]:
+    """The shaping of a name, or of a path `module:function`. An unknown one raises UsageError."""
+    if ":" in name:
+        return import_callable(name, "shaping")
+    if name not in SHAPINGS:
+        raise UsageError(
+            f"shaping is {name!r}{nearest(name, SHAPINGS)}; expected one of {', '.join(SHAPINGS)}, or module:name"
+        )
+    return SHAPINGS[name]
+
+
 def shape(name: str, fitness: Floats) -> Floats:
     """The weights of a generation. NaN, +inf, or a generation in which every member failed raises ValueError."""
-    if name not in SHAPINGS:
-        raise ValueError(f"unknown shaping {name!r}{nearest(name, SHAPINGS)}")
     fitness = np.asarray(fitness, dtype=np.float64)
     check_fitness(fitness)
-    return SHAPINGS[name](fitness)
+    return _checked(name, fitness) if ":" in name else find_shaping(name)(fitness)
+
+
+def _checked(name: str, fitness: Floats) -> Floats:
+    """The weights by somebody else's shaping. What is not one finite number for each member raises RunError."""
+    function, members = find_shaping(name), len(fitness)
+    try:
+        result = np.asarray(function(fitness.copy()), dtype=np.float64)
+    except Exception as error:
+        raise RunError(f"shaping {name!r} failed: {type(error).__name__}: {first_line(error)}") from error
+    if result.shape != (members,) or not np.isfinite(result).all():
+        shown = "numbers that are not finite" if result.shape == (members,) else f"an array of shape {result.shape}"
+        raise RunError(f"shaping {name!r} returned {shown}; expected {members} finite weights, one for each member")
+    return result
 
 
 def check_fitness(fitness: Floats) -> None:

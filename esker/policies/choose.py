@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import gymnasium as gym
+import numpy as np
 
-from esker.errors import UsageError, nearest
+from esker.errors import UsageError, first_line, nearest
 from esker.policies.convolution import Conv, Flatten, Standardize
 from esker.policies.layered import Layered, channels_last
 from esker.policies.layers import Cell, Dense, Layer
-from esker.policies.mlp import MLP, Activation, Initializer
+from esker.policies.mlp import MLP, Activation, Initializer, activation_of
 from esker.policies.network import Network
 from esker.policies.observations import is_image
 
@@ -27,7 +28,7 @@ class NetworkOptions(Protocol):
     @property
     def hidden(self) -> tuple[int, ...]: ...
     @property
-    def activation(self) -> Activation: ...
+    def activation(self) -> Activation | str: ...
     @property
     def initializer(self) -> Initializer: ...
     @property
@@ -57,10 +58,24 @@ def network_for(config: NetworkOptions, space: gym.Space[Any], outputs: int) -> 
         return nature_cnn(config, shape, outputs)
     if name == "conv-lstm":
         return conv_lstm(config, shape, outputs)
+    check_activation(config.activation)
     if name in ("gru", "lstm"):
         return recurrent(config, shape[0], outputs)
     hidden = () if name == "linear" else config.hidden
     return MLP((shape[0], *hidden, outputs), config.activation, config.initializer)
+
+
+def check_activation(name: str) -> None:
+    """Refuse an activation by path that does not import, or that does not keep the shape of its argument."""
+    if ":" not in name:
+        return
+    found, rows = activation_of(name), np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    try:
+        result = found(rows.copy())
+    except Exception as error:
+        raise UsageError(f"activation {name!r} fails on an array: {type(error).__name__}: {first_line(error)}") from error
+    if result.shape != rows.shape:
+        raise UsageError(f"activation {name!r} turns shape {rows.shape} into {result.shape}; expected the same shape")
 
 
 def observation_shape(space: gym.Space[Any]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from esker.policies.layers import Affine, Views, norm_shapes
-from esker.policies.mlp import ACTIVATIONS
+from esker.policies.mlp import activation_of
 from esker.policies.network import Batch, Shapes
 
 PIXEL_FLOOR = 0.1  # of the range from black to white; a pixel that never changed has no deviation to divide by
@@ -58,7 +58,7 @@ class ConvRows:
         self.weight = views[f"{layer.name}.weight"]
         self.packed = np.zeros((rows, layer.kernel**2 * layer.inputs, layer.channels), dtype=np.float32)
         self.affine = Affine(layer.name, layer.normalized, rows, layer.channels, views)
-        self.activation = ACTIVATIONS[layer.activation]
+        self.activation = activation_of(layer.activation)
         self._reference: tuple[Batch, Batch] | None = None
 
     def forward(self, x: Batch) -> Batch:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.policies.mlp import ACTIVATIONS
+from esker.policies.mlp import activation_of
 from esker.policies.network import Batch, Shapes
 
 Views = dict[str, NDArray[np.float32]]  # a layer's parameters by name, a row of them for each row
@@ -78,7 +78,7 @@ class DenseRows:
     def __init__(self, layer: Dense, rows: int, views: Views) -> None:
         self.weight = views[f"{layer.name}.weight"]
         self.affine = Affine(layer.name, layer.normalized, rows, layer.outputs, views)
-        self.activation = ACTIVATIONS[layer.activation] if layer.activation else None
+        self.activation = activation_of(layer.activation) if layer.activation else None
 
     def forward(self, x: Batch) -> Batch:
         y = np.matmul(self.weight[: len(x)], x.reshape(len(x), -1, 1))[:, :, 0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from esker.noise.directions import Row
 from esker.policies.network import Batch, Shapes
+from esker.system.imports import import_callable
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"]
 Initializer = Literal["xavier", "normalized-columns", "zero"]
@@ -36,12 +37,21 @@ ACTIVATIONS: dict[str, Callable[[Batch], Batch]] = {
 }
 
 
+def activation_of(name: str) -> Callable[[Batch], Batch]:
+    """The activation of a name, or of a path `module:function` of NumPy arrays. What does not import raises UsageError."""
+    return partial(_as_float32, import_callable(name, "activation")) if ":" in name else ACTIVATIONS[name]
+
+
+def _as_float32(activation: Callable[[Batch], Batch], x: Batch) -> Batch:
+    return np.asarray(activation(x), dtype=np.float32)
+
+
 @dataclass(frozen=True)
 class MLP:
     """Fully connected layers with one activation between them; no hidden layer makes a linear policy."""
 
     sizes: tuple[int, ...]
-    activation: Activation = "tanh"
+    activation: Activation | str = "tanh"  # or module:function
     initializer: Initializer = "xavier"
 
     @property
@@ -96,7 +106,7 @@ class MLPRows:
     def __init__(self, network: MLP, rows: int) -> None:
         self.network = network
         self.parameters: Batch = np.zeros((rows, network.dimension), dtype=np.float32)
-        self._activation = ACTIVATIONS[network.activation]
+        self._activation = activation_of(network.activation)
         self._views: dict[int, list[tuple[Batch, Batch]]] = {}
 
     def _layers(self, rows: int) -> list[tuple[Batch, Batch]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from esker.noise.directions import Row
-from esker.policies.mlp import ACTIVATIONS, MLP
+from esker.policies.mlp import MLP, activation_of
 from esker.policies.network import Batch
 from esker.system.memory import compact
 
@@ -24,7 +24,7 @@ class OneMLP:
 
     def __init__(self, network: MLP) -> None:
         self.network = network
-        activation = ACTIVATIONS[network.activation]
+        activation = activation_of(network.activation)
         self._activate: Any = activation if isinstance(activation, np.ufunc) else partial(_in_place, activation)
         self._weights = compact(*((a + 1, b) for a, b in pairwise(network.sizes)))
         self._last = self._weights[-1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from esker.noise.directions import Row
 from esker.noise.lowrank import LowRankNoise
-from esker.policies.mlp import ACTIVATIONS, MLP
+from esker.policies.mlp import MLP, activation_of
 from esker.policies.network import Batch
 
 BLOCK = 32
@@ -28,7 +28,7 @@ class SharedMLPRows:
         self.noise = noise
         self.factors: Batch = np.zeros((rows, noise.factor_count), dtype=np.float32)
         self.scales: Batch = np.zeros((rows, 1), dtype=np.float32)
-        self._activation = ACTIVATIONS[network.activation]
+        self._activation = activation_of(network.activation)
         self._padded = [np.zeros((-(-rows // BLOCK) * BLOCK, fan_in), dtype=np.float32) for fan_in in network.sizes[:-1]]
         self._shared = _product if _place_does_not_matter(network) else _row_by_row
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from esker.noise.counter import CounterNoise
 from esker.noise.directions import Noise, Row
-from esker.noise.shaping import SHAPINGS
+from esker.noise.shaping import find_shaping
 from esker.noise.table import DEFAULT_TABLE_SIZE, NoiseTable, TableNoise
 
 NoiseArgument = Noise | Literal["table", "counter"]
@@ -67,9 +67,8 @@ def check_positive(**values: float) -> None:
 
 
 def check_shaping(shaping: str) -> None:
-    """Refuse a shaping that does not exist."""
-    if shaping not in SHAPINGS:
-        raise ValueError(f"shaping is {shaping!r}; expected one of {', '.join(SHAPINGS)}")
+    """Refuse a shaping that does not exist (UsageError, which is a ValueError)."""
+    find_shaping(shaping)
 
 
 def check_squares(noise: Noise) -> None:

@@ -47,5 +47,7 @@ def build_strategy(make: Callable[..., Strategy], center: Any, options: Mapping[
             again: Any = functools.partial(make, center=center, **chosen)
             return Restarts(again, kind=options["restart_kind"], restarts=options["restarts"], seed=options["seed"])
         return make(center, **chosen)
+    except UsageError:
+        raise
     except (TypeError, ValueError) as error:
         raise UsageError(f"strategy {getattr(make, '__name__', make)}: {error}") from error

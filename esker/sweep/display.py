@@ -27,6 +27,8 @@ STYLES = {"running": "cyan", "pruned": "dim", "fail": "red", "complete": ""}
 class TrialObserver:
     """Tells the display how far a trial is."""
 
+    is_display = True  # stands in for the console
+
     def __init__(self, display: Display) -> None:
         self.display = display
 

@@ -30,6 +30,13 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
+def _activation(name: str) -> nn.Module:
+    """The torch layer of an activation; one of the user's own is a NumPy function, and raises UsageError."""
+    if name not in ACTIVATIONS:
+        raise UsageError(f"activation {name!r} is a NumPy function; export knows {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[name]()
+
+
 class NetworkTwin(nn.Module):
     """A network in torch; `batched` says whether it takes any number of observations at once."""
 
@@ -47,7 +54,7 @@ class MLPTwin(NetworkTwin):
         super().__init__()
         layers: list[nn.Module] = []
         for fan_in, fan_out in pairwise(network.sizes):
-            layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[network.activation]()]
+            layers += [nn.Linear(fan_in, fan_out), _activation(network.activation)]
         self.layers = nn.Sequential(*layers[:-1])
         self.layers.load_state_dict(tensors(network, parameters))
 
@@ -149,7 +156,7 @@ def _layer(layer: Any, opened: Any, named: dict[str, torch.Tensor]) -> nn.Module
     else:
         module = nn.Linear(layer.inputs, layer.outputs)
     module.load_state_dict({"weight": weight, "bias": shift})
-    return nn.Sequential(module, ACTIVATIONS[layer.activation]()) if layer.activation else module
+    return nn.Sequential(module, _activation(layer.activation)) if layer.activation else module
 
 
 class ModuleTwin(NetworkTwin):

@@ -1,0 +1,51 @@
+"""Writes every generated table of README.md and docs/ from benchmarks/results: python docs/make_evidence.py [--check]
+
+A table stands between `<!-- generated: NAME -->` and `<!-- end -->`; docs/evidence_tables.py has a function for each NAME.
+Curves are drawn as small SVG files in docs/evidence/curves. `--check` writes nothing and fails where a file would change.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import evidence_tables
+from evidence_curves import curve_svg
+
+ROOT = Path(__file__).parent.parent
+CURVES = ROOT / "docs" / "evidence" / "curves"
+BLOCK = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def wanted() -> dict[Path, str]:
+    """Every file that this script is responsible for, as it should be."""
+    pages = {}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = page.read_text()
+        filled = BLOCK.sub(lambda match: match[1] + evidence_tables.TABLES[match[2]]() + "\n" + match[3], text)
+        if BLOCK.search(text):
+            pages[page] = filled
+    for result in evidence_tables.learning_results():
+        pages[CURVES / f"{result.file}.svg"] = curve_svg(result.data)
+    return pages
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or only compare."""
+    changed = [path for path, text in wanted().items() if not path.exists() or path.read_text() != text]
+    if "--check" in arguments:
+        for path in changed:
+            print(f"{path.relative_to(ROOT)} differs from benchmarks/results; run: python docs/make_evidence.py")
+        return int(bool(changed))
+    for path, text in wanted().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    print(f"{len(changed)} files changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

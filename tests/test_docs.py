@@ -1,0 +1,45 @@
+"""The pages name only what exists: files, links, options and commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs write them for these pages."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(r"`((?:esker|tests|benchmarks|examples|docs)/[\w./-]+\.\w+)`", page.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        target, _, anchor = link.partition("#")
+        if re.match(r"\w+:", target):
+            continue
+        file = (page.parent / target).resolve() if target else page
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_room_is_on_the_map() -> None:
+    rooms = {path.name for path in (ROOT / "esker").iterdir() if (path / "__init__.py").exists()}
+    named = set(re.findall(r"`(\w+)/`", (DOCS / "architecture.md").read_text()))
+    assert rooms <= named
