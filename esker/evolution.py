@@ -13,6 +13,8 @@ from esker.algorithms.loop import Outcome, train
 from esker.algorithms.observer import Row
 from esker.config.build import build, default_of
 from esker.config.options import EVOLUTION_RESUMABLE, EvolutionConfig
+from esker.engines.remote.engine import RemoteEngine
+from esker.engines.remote.server import WorkServer
 from esker.errors import RunError, UsageError
 from esker.functions import assembly as parts
 from esker.functions.batches import Batches
@@ -32,9 +34,10 @@ class Evolution:
     `reward(model) -> float`; it may also take `weights=` (the parameters as a list) and `seed=` (a number that belongs to
     this evaluation). `reward_batch(members) -> (n,) tensor` evaluates many at once instead. `params` chooses which
     parameters move; `test_kwargs` are passed to one more call at every report, in this process; `save_path` is written at
-    every report; `on_iteration` sees every row of the history and may return True, or a text that says why, to stop. All
-    other options are the fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises
-    UsageError, what fails under way RunError; either way the model is left with the best (or last) parameters found.
+    every report; `on_iteration` sees every row of the history and may return True, or a text that says why, to stop. With
+    `server` the processes that connect to it evaluate members as they like, and there is no reward here. All other
+    options are the fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises UsageError, what
+    fails under way RunError; either way the model is left with the best (or last) parameters found.
     """
 
     def __init__(
@@ -47,11 +50,16 @@ class Evolution:
         test_kwargs: Mapping[str, Any] | None = None,
         save_path: str | Path | None = None,
         on_iteration: Callable[[Row], bool | str | None] | None = None,
+        server: WorkServer | None = None,
         **options: Any,
     ) -> None:
+        if server is not None:
+            options = parts.check_served(reward, reward_batch, options, tests=test_kwargs is not None)
+            reward = parts.by_workers
         parts.check_form(reward, reward_batch, options, tests=test_kwargs is not None)
         self.config = config = build(EvolutionConfig, options)
         self.model = model
+        self._server = server
         self.save_path = None if save_path is None else Path(save_path)
         if self.save_path is not None:
             check_path(self.save_path)
@@ -138,7 +146,10 @@ class Evolution:
         return self.model
 
     def _engine(self) -> contextlib.AbstractContextManager[Any]:
-        """Where members are evaluated: here, or on every node of a cluster."""
+        """Where members are evaluated: here, on every node of a cluster, or by a server's workers."""
+        if self._server is not None:
+            assert isinstance(self._task, Functions)
+            return contextlib.closing(RemoteEngine(self._server, self._task))
         if self.config.engine == "local":
             return parts.function_engine(self.config, self._task, self._table)
         from esker.cluster.functions import cluster_engine

@@ -221,6 +221,42 @@ def test_a_late_report_does_not_count(server: esker.WorkServer) -> None:
     assert late.report(work, [0.0] * len(work)) is False
 
 
+def test_an_evolution_has_its_members_evaluated_by_workers_and_resumes(server: esker.WorkServer, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"population": 8, "lr": 0.1, "quiet": True, "final": "last", "evaluations_per_member": 2}
+    here, there, seeds = torch.zeros(3), torch.zeros(3), []
+
+    def noisy(row: np.ndarray, seed: int) -> float:
+        return sphere(row) + np.random.default_rng(seed).normal()
+
+    def work() -> None:
+        worker = esker.Worker(server.address, "sphere", TOKEN)
+        for work in worker:
+            seeds.extend(work.seeds)
+            worker.report(work, [noisy(row, seed) for row, seed in zip(work.rows, work.seeds, strict=True)])
+
+    esker.Evolution(here, lambda x, seed: noisy(x.numpy(), seed), workers=0, noise="counter", **options).run(4)
+    threading.Thread(target=work, daemon=True).start()
+    esker.Evolution(there, server=server, run_dir=str(tmp_path / "run"), **options).run(2)
+    resumed = esker.Evolution.resume(tmp_path / "run", there, server=server)
+    resumed.run(2)
+    assert torch.equal(here, there)
+    assert len(resumed.history) == 4
+    assert len(seeds) >= 4 * (1 + 8 * 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"reward": sphere}, "reward is given beside server"),
+        ({"workers": 2}, "workers is given beside server"),
+        ({"noise": "table"}, "use noise='counter'"),
+    ],
+)
+def test_options_without_use_beside_a_server_are_refused(server: esker.WorkServer, options: Any, said: str) -> None:
+    with pytest.raises(esker.UsageError, match=said):
+        esker.Evolution(torch.zeros(2), server=server, **options)
+
+
 # What is refused
 
 

@@ -33,6 +33,7 @@ from esker.runs.recovery import replay_facts
 from esker.strategies.registry import build_strategy, find_strategy
 from esker.system.torch_threads import one_torch_thread
 
+SERVED_ELSEWHERE = ("workers", "executor", "timeout", "engine", "address")  # of no use to a server's workers
 LOCAL_WORKERS = 4  # where nothing is said
 # Options that a batched reward has no use for.
 ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds", "engine", "address")
@@ -51,6 +52,22 @@ def check_form(reward: Function | None, reward_batch: Function | None, options: 
     if reward_batch is not None:
         for name in [*(name for name in ONE_BY_ONE if name in options), *(["test_kwargs"] if tests else [])]:
             raise UsageError(f"{name} is for reward(model); reward_batch is called in this process, in batches")
+
+
+def by_workers(model: Any) -> float:
+    """Stands for a reward that only the workers of a server know."""
+    raise RunError("members of this run are evaluated by the workers of its server")
+
+
+def check_served(reward: Any, reward_batch: Any, options: Mapping[str, Any], tests: bool) -> dict[str, Any]:
+    """The options of a run whose members the workers of a server evaluate. What does not fit raises UsageError."""
+    given = [name for name, value in (("reward", reward), ("reward_batch", reward_batch)) if value is not None]
+    given += [*(["test_kwargs"] if tests else []), *(name for name in SERVED_ELSEWHERE if name in options)]
+    if given:
+        raise UsageError(f"{given[0]} is given beside server, whose workers evaluate members as they like; leave it out")
+    if options.get("noise", "counter") != "counter":
+        raise UsageError(f"noise is {options['noise']!r}, and workers compute their members; use noise='counter'")
+    return {**options, "noise": "counter"}
 
 
 def flat_of(config: EvolutionConfig, model: Subject, params: Filter | None) -> Flat:

@@ -1,0 +1,35 @@
+"""An engine whose workers are a user's own: the items of a plan go to whoever asks the server for them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from esker.engines.plan import Plan
+from esker.engines.remote.server import WorkServer
+from esker.tasks.task import Job
+
+
+class Addressed(Protocol):
+    """A task whose items have a member and a seed."""
+
+    def address(self, item: int) -> tuple[int | None, int]: ...
+    def evaluation_seed(self, generation: int, item: int) -> int: ...
+
+
+class RemoteEngine:
+    """Evaluates plans by the workers of a server, which stays open: it is its maker's."""
+
+    def __init__(self, server: WorkServer, task: Addressed) -> None:
+        self._server = server
+        self._task = task
+
+    def evaluate(self, job: Job, plan: Plan) -> None:
+        """Return when the plan is complete, however long workers take to come."""
+
+        def address(item: int) -> tuple[int | None, int]:
+            return self._task.address(item)[0], self._task.evaluation_seed(job.generation, item)
+
+        self._server.evaluate_plan(job.population, plan, address)
+
+    def close(self) -> None:
+        """Nothing: the server goes on to the next run, or ends with its maker."""
