@@ -40,6 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         return _say(_os_error(error), 1)
+    except Exception as error:
+        if os.environ.get("ESKER_TRACEBACK"):
+            raise
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return _say(f"{text} (this is a fault of esker's; ESKER_TRACEBACK=1 shows where)", 1)
 
 
 def _os_error(error: OSError) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE / "fuzz")]
 # A shell starts background jobs with SIGINT ignored, which children inherit: tests that press Ctrl-C would press in vain.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Runs made by tests are remembered in a folder of their own, which ends with the tests.
