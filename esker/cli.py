@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from esker.commands.every import WITH_OPTIONS, add_commands
 from esker.config.flags import Parser
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, named_line
+
+LONGEST = 4_000  # characters of a message
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] and given[0] in WITH_OPTIONS:
         sys.path.insert(0, os.getcwd())  # `module:make_env` means the user's own folder too
-    parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
-    parser.add_argument("--version", action="version", version=f"esker {__version__}")
-    add_commands(parser, given)
     try:
+        parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
+        parser.add_argument("--version", action="version", version=f"esker {__version__}")
+        add_commands(parser, given)
         namespace = parser.parse_strictly(given)
         if not hasattr(namespace, "command"):
             parser.print_help()
@@ -43,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("ESKER_TRACEBACK"):
             raise
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return _say(f"{text} (this is a fault of esker's; ESKER_TRACEBACK=1 shows where)", 1)
+        return _say(f"unexpected {named_line(error)} (a bug in esker; ESKER_TRACEBACK=1 shows the traceback)", 1)
 
 
 def _os_error(error: OSError) -> str:
@@ -63,6 +64,7 @@ def _open_working_folder(namespace: Namespace) -> None:
 
 def _say(text: str, status: int) -> int:
     prefix = "" if status == 130 else "error: "
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     print(f"esker: {prefix}{text}", file=sys.stderr)
     return status
 

@@ -29,5 +29,14 @@ def nearest(given: str, known: Iterable[str]) -> str:
 
 def first_line(error: BaseException) -> str:
     """An error in one line: the first of its text, or the name of its kind."""
-    lines = str(error).strip().splitlines()
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # whatever an error of somebody else's raises when it is asked for its text
+        lines = []
     return lines[0] if lines else type(error).__name__
+
+
+def named_line(error: BaseException) -> str:
+    """An error in one line that begins with the name of its kind."""
+    name, line = type(error).__name__, first_line(error)
+    return name if line == name else f"{name}: {line}"

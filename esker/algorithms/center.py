@@ -17,6 +17,7 @@ from esker.algorithms.loop import Lap, Record
 from esker.algorithms.observer import Returns, Row
 from esker.algorithms.progress import CERTAIN, Progress
 from esker.algorithms.snapshot import Snapshot
+from esker.errors import RunError
 from esker.tasks.task import Job
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Center:
         progress = self.progress
         progress.count_center(self.config, int(facts.generation[0]), facts.center_returns.tolist(), self.certain)
         update = self.strategy.tell(facts.fitness)
+        if not math.isfinite(update.center_norm):
+            raise RunError(
+                f"generation {int(facts.generation[0])} makes the parameters infinite or NaN (lr {update.lr:g}, sigma "
+                f"{update.sigma:g}); start again with a smaller learning rate"
+            )
         progress.env_steps += int(facts.lengths.sum() + facts.center_lengths.sum())
         progress.episodes += facts.lengths.size + facts.center_lengths.size
         progress.discarded_steps += int(facts.discarded_steps[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import tomllib
 import types
 import typing
@@ -39,7 +40,7 @@ def convert(option: Field[Any], hint: Any, value: Any) -> Any:
     """One option's value, from a flag's text or a file's value, checked against its type and bounds."""
     try:
         result = _convert(hint, value, option.metadata.get("group"))
-    except (ValueError, TypeError, OverflowError) as error:  # 10**400 is no float
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # 10**400 is no float
         raise UsageError(f"{option.name} is {value!r}; expected {describe(hint)}") from error
     _check_bounds(option, result)
     return result
@@ -64,6 +65,7 @@ def _convert(hint: Any, value: Any, group: str | None = None) -> Any:
         parsed = json.loads(value) if isinstance(value, str) else value
         if not isinstance(parsed, dict):
             raise ValueError(value)
+        tomli_w.dumps(parsed).encode()  # a run folder must be able to hold it
         return parsed
     return _scalar(hint, value)
 
@@ -112,6 +114,9 @@ def _scalar(hint: Any, value: Any) -> Any:
             raise ValueError(value)
         return number
     if hint is str and isinstance(value, str):
+        if "\0" in value:
+            raise ValueError(value)
+        value.encode()  # half of a surrogate pair is no text
         return value
     raise ValueError(value)
 
@@ -156,7 +161,7 @@ def read_values(source: str) -> dict[str, Any]:
     if text.startswith("{"):
         return _object(lambda: json.loads(text), "the JSON given to --config")
     path = Path(source)
-    if not path.is_file():
+    if not os.path.isfile(source):
         raise UsageError(f"configuration file {source!r} does not exist; expected a .toml or .json file, or inline JSON")
     if path.suffix == ".json":
         return _object(lambda: json.loads(path.read_text()), f"{source!r}")
@@ -166,7 +171,7 @@ def read_values(source: str) -> dict[str, Any]:
 def _object(read: typing.Callable[[], Any], what: str) -> dict[str, Any]:
     try:
         values = read()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UsageError(f"{what} cannot be read: {error}".replace("\n", " ")) from error
     if not isinstance(values, dict):
         raise UsageError(f"{what} is a {type(values).__name__}; expected an object of option names and values")

@@ -30,7 +30,7 @@ class HybridEnvironmentOptions:
         None, "end episodes after so many steps (default: the environment's limit)", low=1
     )
     fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
-    center_episodes: int = option(5, "episodes of the unperturbed centre every generation", low=1)
+    center_episodes: int = option(5, "episodes of the unperturbed centre every generation", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class LearnerOptions:
     hidden: tuple[int, ...] = option((400, 300), "sizes of the hidden layers of actors and critics", low=1)
     actor_activation: Activation = option("tanh", "activation of the actors")
     critic_activation: Activation = option("leaky_relu", "activation of the critics")
-    lr: float = option(1e-3, "learning rate of actors and critics", above=0)
+    lr: float = option(1e-3, "learning rate of actors and critics", above=0, high=1e6)
     batch_size: int = option(256, "transitions in a batch", low=1)
     discount: float = option(0.99, "discount of future rewards", low=0, high=1)
     tau: float = option(0.005, "how far targets follow in each update", above=0, high=1)
@@ -112,7 +112,9 @@ class GaussianOptions:
 class CEMOptions:
     """Strategy"""
 
-    population: int = option(10, "individuals per generation; asynchronous: results that stand for one", low=2)
+    population: int = option(
+        10, "individuals per generation; asynchronous: results that stand for one", low=2, high=10_000_000
+    )
     damp_init: float = option(1e-3, "what is added to the variance, at first", above=0)
     damp_limit: float = option(1e-5, "what is added to the variance, at last", above=0)
     damp_tau: float = option(0.90, "how much of the damping stays after a generation", low=0, high=1)
@@ -208,7 +210,7 @@ class TD3Config(TD3Options, HybridConfig):
 
     algo: str = option("td3", "algorithm")
     hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of actors and critics", low=1)
-    lr: float = option(3e-4, "learning rate of actors and critics", above=0)
+    lr: float = option(3e-4, "learning rate of actors and critics", above=0, high=1e6)
     replay_size: int = option(1_000_000, "transitions in the replay buffer", low=1)
 
 

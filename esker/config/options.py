@@ -139,13 +139,15 @@ class UpdateOptions:
     """Strategy"""
 
     strategy: str = option("openai-es", "who proposes members and learns from them: openai-es, or module:Class")
-    population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2)
-    sigma: float = option(0.02, "scale of the perturbations", above=0)
-    lr: float = option(0.01, "learning rate of the optimizer", above=0)
+    population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2, high=10_000_000)
+    sigma: float = option(0.02, "scale of the perturbations", above=0, high=1e6)
+    lr: float = option(0.01, "learning rate of the optimizer", above=0, high=1e6)
     optimizer: OptimizerName = option("adam", "optimizer that moves the centre: one of torch's, or ClipUp")
-    momentum: float | None = option(None, "momentum of sgd and rmsprop (default: 0) and of clipup (default: 0.9)", low=0)
+    momentum: float | None = option(
+        None, "momentum of sgd and rmsprop (default: 0) and of clipup (default: 0.9)", low=0, high=1
+    )
     max_speed: float | None = option(None, "longest step of clipup (default: twice the learning rate)", above=0)
-    weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0)
+    weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0, high=1e6)
     lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0)
     sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
@@ -175,9 +177,9 @@ class UpdateOptions:
 class MemberOptions:
     """Members"""
 
-    episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1)
+    episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1, high=1_000_000)
     min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
-    center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1)
+    center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1, high=1_000_000)
     noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
     rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
@@ -363,17 +365,19 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
     """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
 
     algo: str = option("function", "algorithm")
-    population: int = option(50, "members per iteration", low=2)
-    sigma: float = option(0.1, "scale of the perturbations", above=0)
-    lr: float = option(0.001, "learning rate of the optimizer", above=0)
+    population: int = option(50, "members per iteration", low=2, high=10_000_000)
+    sigma: float = option(0.1, "scale of the perturbations", above=0, high=1e6)
+    lr: float = option(0.001, "learning rate of the optimizer", above=0, high=1e6)
     noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
     rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
     vectors: Literal["noise", "keep"] = option("noise", "biases and norms get ordinary noise, or stay (noise low-rank)")
     dtype: Literal["float32", "bfloat16", "float16"] = option("float32", "type of the evaluated model (noise low-rank)")
     anchor_decay: float = option(0.0, "pull the centre back towards its start: lr × this × the way (noise low-rank)", low=0)
-    evaluations_per_member: int = option(1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1)
-    center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1)
+    evaluations_per_member: int = option(
+        1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1, high=1_000_000
+    )
+    center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1, high=1_000_000)
     members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
     workers: int | None = option(
         None, "workers that evaluate members (default: 4; engine ray: every CPU; 0: inside this process)", low=0

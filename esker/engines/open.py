@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from esker.engines.engine import Engine, InlineEngine
 from esker.engines.local import LocalEngine
+from esker.errors import UsageError
 from esker.noise.table import NoiseTable
 from esker.system.cores import available_cores
 from esker.tasks.task import Task
@@ -14,6 +15,9 @@ from esker.tasks.task import Task
 if TYPE_CHECKING:
     from esker.engines.demand import Demand
     from esker.engines.ray import RayEngine
+
+
+MOST_WORKERS = 1024  # of one machine
 
 
 class Site(Protocol):
@@ -34,6 +38,8 @@ def local_engine(
 ) -> Engine:
     """The engine of this machine, with so many workers (None: one per core; 0: in this process)."""
     count = available_cores() if workers is None else workers
+    if not 0 <= count <= MOST_WORKERS:
+        raise UsageError(f"workers is {count}; expected 0 to {MOST_WORKERS:,} on one machine")
     return LocalEngine(task, count, table, step_timeout) if count else InlineEngine(task, table)
 
 

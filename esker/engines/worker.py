@@ -21,6 +21,7 @@ import cloudpickle
 
 from esker.engines.messages import BOARD_FIELDS, REPORT_EVERY, Broken, Drop, Finished, Items, Ready, Report, Setup
 from esker.engines.packing import pack
+from esker.errors import named_line
 from esker.noise.table import NoiseTable
 from esker.tasks.task import Board, Job, Result, Task
 
@@ -118,7 +119,7 @@ def main() -> None:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except Exception as error:
-        message = f"{type(error).__name__}: {error}".splitlines()[0]
+        message = named_line(error)
         with contextlib.suppress(OSError):
             connection.send(Broken(message, traceback.format_exc()))
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from esker.errors import named_line
 from esker.functions.parameters import Flat, Layout, Subject
 from esker.functions.reward import BadReward, Call, label, number
 from esker.noise.address import Purpose, episode_seed
@@ -126,8 +127,7 @@ class Calls:
         except BadReward as error:
             return Result(item, math.nan, math.nan, 1, None, str(error))
         except Exception as error:
-            text = (str(error).strip().splitlines() or [""])[0]
-            return Result(item, math.nan, math.nan, 1, None, f"{type(error).__name__}: {text}", traceback.format_exc())
+            return Result(item, math.nan, math.nan, 1, None, named_line(error), traceback.format_exc())
         return Result(item, fitness, fitness, 1)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from esker.errors import UsageError
+from esker.errors import UsageError, named_line
 from esker.noise.directions import Row
 from esker.policies.custom import Maker, offered
 from esker.policies.network import Batch, Inputs, Shapes
@@ -157,7 +157,7 @@ def build(path: str, shape: tuple[int, ...], outputs: int, seed: int, maker: Mak
         try:
             module = kind(*arguments)
         except Exception as error:
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            text = named_line(error)
             given = ", ".join(map(str, arguments))
             raise UsageError(f"network {path!r} cannot be made as Class({given}): {text}") from error
     if not isinstance(module, torch.nn.Module):
@@ -197,7 +197,7 @@ def _probe(module: torch.nn.Module, path: str, shape: tuple[int, ...], outputs: 
         state = module.initial_state() if recurrent else None  # type: ignore[operator]
         answer = module(observation, state) if recurrent else module(observation)
     except Exception as error:
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = named_line(error)
         wants_state = not recurrent and len(inspect.signature(module.forward).parameters) > 1
         hint = f"; {PROTOCOL}" if recurrent or wants_state else ""
         raise UsageError(f"network {path!r} fails on an observation of shape {(1, *shape)}: {text}{hint}") from error

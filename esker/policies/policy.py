@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from esker.errors import UsageError
 from esker.noise.directions import Row
 from esker.policies.heads import Head
 from esker.policies.network import Inputs, Network, Rows
@@ -52,6 +53,8 @@ class Policy:
         inputs = self._inputs(observation if batched else [observation])
         if inputs.shape[1:] != self.network.input_shape:
             raise ValueError(f"observation has shape {inputs.shape[1:]}; expected {self.network.input_shape}")
+        if np.isnan(inputs).any():
+            raise UsageError("the observation holds NaN; expected numbers")
         if self.normalizer is not None:
             inputs = self.normalizer(inputs)
         rows = self._rows_for(len(inputs)) if batched else self._rows

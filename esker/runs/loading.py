@@ -32,6 +32,8 @@ from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 from esker.worlds.vectorizers import exact_vectorizer
 
+MOST_EPISODES = 10_000_000
+
 
 class Run:
     """A run folder, to look at and to use."""
@@ -169,8 +171,10 @@ def evaluate(
     trust: Trust = False,
 ) -> Evaluated:
     """Evaluate a checkpoint over seeded episodes; returns the evaluation, and notices about what had to be repaired."""
-    if episodes < 1:
-        raise UsageError(f"episodes is {episodes}; expected at least 1")
+    if not 1 <= episodes <= MOST_EPISODES:
+        raise UsageError(f"episodes is {episodes}; expected 1 to {MOST_EPISODES:,}")
+    if seed < 0:
+        raise UsageError(f"seed is {seed}; expected at least 0")
     trained = open_trained(run_dir, checkpoint, trust, unused=frozenset() if env is None else frozenset({"env"}))
     config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)

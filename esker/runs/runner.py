@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from esker.algorithms.algorithm import Engine
 from esker.algorithms.loop import OnRow, Outcome, train
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
@@ -149,7 +151,9 @@ def _leave(folder: RunFolder, state: Any, status: str) -> None:
     try:
         with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
             folder.write_status(status)
-            folder.checkpoint(state.snapshot(), latest=True)
+            snapshot = state.snapshot()
+            if np.isfinite(snapshot.arrays["center"]).all():  # what cannot act is not kept
+                folder.checkpoint(snapshot, latest=True)
             folder.prune(state.config.keep)
     finally:
         folder.unlock()

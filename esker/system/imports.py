@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from esker.errors import UsageError, nearest
+from esker.errors import UsageError, named_line, nearest
 
 
 def import_callable(path: str, what: str) -> Callable[..., Any]:
@@ -28,3 +28,9 @@ def import_module(name: str, what: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise UsageError(f"{what}: cannot import {name!r} ({error}); is it installed or in the current folder?") from error
+    except (TypeError, ValueError) as error:
+        if name.startswith(".") or not name:
+            raise UsageError(f"{what}: {name!r} is no name of a module; expected module:name") from error
+        raise UsageError(f"{what}: importing {name!r} fails: {named_line(error)}") from error
+    except Exception as error:  # whatever a module of somebody else's raises
+        raise UsageError(f"{what}: importing {name!r} fails: {named_line(error)}") from error

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from esker.errors import named_line
 from esker.learners.rows import Layout, Rows
 from esker.noise.directions import Row
 from esker.policies.heads import BoxHead
@@ -16,7 +17,7 @@ from esker.policies.network import Batch
 from esker.policies.one_mlp import OneMLP
 from esker.system.blas import one_thread
 from esker.tasks.requests import Episodes
-from esker.worlds.environments import Env, Environment, bare_step, silence
+from esker.worlds.environments import Env, Environment, bare_step, close_quietly, silence
 
 Act = Callable[[np.ndarray], np.ndarray]  # the action for what one place sees now, or the actions for several
 FIRST_STEPS = 1024  # that a place has room for; the room doubles
@@ -86,7 +87,7 @@ class Place:
     def close(self) -> None:
         """Close the environment."""
         if self._env is not None:
-            self._env.close()
+            close_quietly(self._env)
             self._env = None
 
 
@@ -179,5 +180,11 @@ def finite(rows: Rows) -> Rows:
 
 def what_failed(error: Exception) -> tuple[str, str]:
     """An error in one line, and where it came from."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__, traceback.format_exc()
+    return named_line(error), _trace()
+
+
+def _trace() -> str:
+    try:
+        return traceback.format_exc()
+    except Exception:  # an error whose text raises another
+        return ""

@@ -20,9 +20,11 @@ from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.loading import Trained, environment_of, open_trained, policy_of
 from esker.runs.trust import Trust
 from esker.worlds.display import prepare_offscreen, require_display
-from esker.worlds.environments import Env, Environment, silence
+from esker.worlds.environments import Env, Environment, close_quietly, silence
 
 DEFAULT_FPS = 30.0
+MOST_PIXELS = 8_192
+MOST = {"episodes": 10_000, "max_steps": 10**9, "fps": 1_000}
 BREAK_SECONDS = 0.5  # between two episodes of one video
 
 
@@ -42,10 +44,12 @@ class Options:
         """Refuse what cannot be recorded. Raises UsageError."""
         for name in ("episodes", "max_steps", "fps"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} is {value}; expected at least 1")
-        if self.size is not None and min(side or 16 for side in self.size) < 16:
-            raise UsageError(f"size is {self.size[0]}x{self.size[1] or '?'}; expected at least 16 pixels a side")
+            if value is not None and not 1 <= value <= MOST[name]:
+                raise UsageError(f"{name} is {value}; expected 1 to {MOST[name]:,}")
+        if self.seed < 0:
+            raise UsageError(f"seed is {self.seed}; expected at least 0")
+        if self.size is not None and not all(16 <= (side or 16) <= MOST_PIXELS for side in self.size):
+            raise UsageError(f"size is {self.size[0]}x{self.size[1] or '?'}; expected 16 to {MOST_PIXELS:,} pixels a side")
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
         with VideoWriter(building, fps, options.size) as video:
             for episode in range(options.episodes):
                 if episode and trained.config.fresh_environments:  # where reset alone would not repeat eval's episode
-                    env.close()
+                    close_quietly(env)
                     with silence():
                         env = open_environment(trained, "rgb_array", options.size)
                 if episode:
@@ -113,7 +117,7 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
         files = _finish(building, folder / (name or f"{stem}.mp4"), fps, options.gif)
     finally:
         building.unlink(missing_ok=True)
-        env.close()
+        close_quietly(env)
     return Recording(trained.snapshot.generation, returns, lengths, video.frames, files, trained.notices)
 
 
@@ -130,7 +134,7 @@ def watch(path: Path, checkpoint: str, options: Options, trust: Trust = False) -
         for episode in episodes:
             frames += sum(1 for _ in play(env, trained, episode, options, draw=False))
     finally:
-        env.close()
+        close_quietly(env)
     returns, lengths = [e.total for e in episodes], [e.length for e in episodes]
     return Recording(trained.snapshot.generation, returns, lengths, frames, [], trained.notices)
 
@@ -147,7 +151,7 @@ def open_environment(trained: Trained, mode: str, size: tuple[int, int | None] |
         raise UsageError(f"environment {environment.name!r} cannot render: it does not take render_mode={mode!r}") from error
     modes = env.metadata.get("render_modes") or []
     if env.render_mode != mode or (mode not in modes and "rgb_array" not in modes):
-        env.close()
+        close_quietly(env)
         able = ", ".join(modes) or "none"
         raise UsageError(f"environment {environment.name!r} cannot render as {mode}; its render modes: {able}")
     return env

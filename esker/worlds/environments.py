@@ -17,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.errors import RunError, UsageError, nearest
+from esker.errors import RunError, UsageError, named_line, nearest
 from esker.policies.observations import holds_images, is_image
 from esker.system.imports import import_callable, import_module
 from esker.worlds.atari import PREFIX, Atari, register_games
@@ -44,7 +44,7 @@ class Environment:
         """A new environment. What the user must mend (unknown id, missing extra, bad arguments) raises UsageError."""
         env = self._atari(extra) if self.is_atari else self._bare(self.kwargs | extra, self.max_episode_steps)
         for path in self.wrappers:
-            env = import_callable(path, "wrapper")(env)
+            env = _wrapped(env, path)
         if self.time_aware:
             env = _time_aware(env)
         return env if is_image(env.observation_space) else _flattened(env)
@@ -106,7 +106,7 @@ class Environment:
         except TypeError as error:
             raise UsageError(f"environment {self.name!r} does not take {kwargs or 'these arguments'}: {error}") from error
         except Exception as error:  # constructors raise whatever they like
-            text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            text = named_line(error)
             rom = self.name.startswith(PREFIX) and isinstance(error, OSError)
             hint = (
                 "; ale-py brings its ROMs with it: unset ALE_ROMS_DIR, or pip install --force-reinstall ale-py"
@@ -117,6 +117,18 @@ class Environment:
         if not isinstance(env, gym.Env):
             raise UsageError(f"{self.name!r} returned {type(env).__name__}; expected a gymnasium.Env")
         return env if limit is None else gym.wrappers.TimeLimit(env, limit)
+
+
+def _wrapped(env: Env, path: str) -> Env:
+    """The environment inside a wrapper. One that fails, or gives no environment, raises UsageError."""
+    wrapper = import_callable(path, "wrapper")
+    try:
+        result = wrapper(env)
+    except Exception as error:  # wrappers raise whatever they like
+        raise UsageError(f"wrapper {path!r} fails: {named_line(error)}") from error
+    if not isinstance(result, gym.Env):
+        raise UsageError(f"wrapper {path!r} returned {type(result).__name__}; expected a gymnasium.Env")
+    return result
 
 
 def _flattened(env: Env) -> Env:
@@ -205,7 +217,7 @@ def tried(environment: Environment, timeout: float | None = None) -> Iterator[En
     except (UsageError, KeyboardInterrupt):
         raise
     except Exception as error:
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = named_line(error)
         raise RunError(f"environment {environment.name} fails before training begins: {text}") from error
     finally:
         if timed:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.worlds.environments import Env, Environment, bare_step, silence
+from esker.worlds.environments import Env, Environment, bare_step, close_quietly, silence
 from esker.worlds.worlds import Ended, Watch, describe_error
 
 
@@ -70,7 +70,7 @@ class GymnasiumWorlds:
             env = self.environment.make_beside(self.envs[0] if self.envs else None)
         step, self.limit = bare_step(env)
         if row < len(self.envs):
-            self.envs[row].close()
+            close_quietly(self.envs[row])
             self.envs[row], self.steps[row] = env, step
         else:
             self.envs.append(env)

@@ -7,7 +7,7 @@ from typing import Any
 import cloudpickle
 import gymnasium as gym
 
-from esker.errors import UsageError
+from esker.errors import UsageError, named_line
 
 REMEDY = "pass a function that makes it, as env=lambda: MyEnv(…)"
 
@@ -39,7 +39,7 @@ def from_instance(env: gym.Env[Any, Any]) -> tuple[str | Copies, dict[str, Any]]
         data = cloudpickle.dumps(env)
         copied = cloudpickle.loads(data)
     except Exception as error:  # whatever an environment's parts raise
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = named_line(error)
         raise UsageError(f"env is an instance of {kind.__name__} that cannot be copied ({text}); {REMEDY}") from error
     if not isinstance(copied, gym.Env):
         raise UsageError(f"env is an instance of {kind.__name__} whose copy is no environment; {REMEDY}")

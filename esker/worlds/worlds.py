@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from esker.errors import named_line
+
 
 class Ended(NamedTuple):
     """A row whose episode ended, and the error that ended it if one did, with its trace."""
@@ -52,5 +54,4 @@ class Worlds(Protocol):
 
 def describe_error(error: Exception) -> str:
     """An error in one line."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    return named_line(error)

@@ -26,19 +26,8 @@ TEXTS += ["adam", "mlp"]
 OPTIONS = sorted({f.name for name in registry.BUILT_IN for f in fields(registry.find(name).config)} - {"env", "algo"})
 REMOTE = {"engine", "address", "working_dir", "run_dir", "log", "device", "resources"}  # start servers, or name places
 READERS = ("eval", "render", "export", "card", "resume", "report", "plot", "runs", "upload", "check", "presets", "attach")
-READER_FLAGS = [
-    "--checkpoint",
-    "--episodes",
-    "--seed",
-    "--workers",
-    "--fps",
-    "--size",
-    "--max-steps",
-    "--format",
-    "-o",
-    "--x",
-]
-READER_FLAGS += ["--x", "--y", "--port", "--sort", "--trust", "--json", "--caption", "--env-kwargs", "--wrapper", "--generations"]
+READER_FLAGS = ["--checkpoint", "--episodes", "--seed", "--workers", "--fps", "--size", "--max-steps", "--format", "-o"]
+READER_FLAGS += ["--x", "--y", "--port", "--sort", "--trust", "--json", "--caption", "--env-kwargs", "--wrapper"]
 
 texts = st.one_of(st.sampled_from(TEXTS), st.text(max_size=12), st.integers().map(str), st.floats().map(str))
 names = st.sampled_from([name for name in OPTIONS if name not in REMOTE])
