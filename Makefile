@@ -28,8 +28,11 @@ lint: $(FOR_DEVELOPERS)
 test: $(FOR_DEVELOPERS) lint
 	$(BIN)/python -m pytest
 
-faults: $(FOR_DEVELOPERS) ## every fault that docs/cluster.md lists, with real kills; takes a quarter of an hour
+faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, 200 random kills, 200 damaged folders, 10,000 fuzzed cases; hours
 	$(BIN)/python -m pytest tests/cluster -m 'faults or not faults'
+	$(BIN)/python tests/faults/kills.py --kills 200
+	$(BIN)/python tests/faults/damages.py --folders 200
+	ESKER_FUZZ=1500 $(BIN)/python -m pytest tests/fuzz
 
 bench: $(FOR_DEVELOPERS)
 	$(BIN)/esker bench

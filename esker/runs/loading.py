@@ -172,7 +172,8 @@ def evaluate(
 ) -> Evaluated:
     """Evaluate a checkpoint over seeded episodes; returns the evaluation, and notices about what had to be repaired."""
     if not 1 <= episodes <= MOST_EPISODES:
-        raise UsageError(f"episodes is {episodes}; expected 1 to {MOST_EPISODES:,}")
+        limit = "at least 1" if episodes < 1 else f"at most {MOST_EPISODES:,}"
+        raise UsageError(f"episodes is {episodes}; expected {limit}")
     if seed < 0:
         raise UsageError(f"seed is {seed}; expected at least 0")
     trained = open_trained(run_dir, checkpoint, trust, unused=frozenset() if env is None else frozenset({"env"}))

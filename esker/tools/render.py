@@ -45,11 +45,13 @@ class Options:
         for name in ("episodes", "max_steps", "fps"):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= MOST[name]:
-                raise UsageError(f"{name} is {value}; expected 1 to {MOST[name]:,}")
+                limit = f"at most {MOST[name]:,}" if value > 1 else "at least 1"
+                raise UsageError(f"{name} is {value}; expected {limit}")
         if self.seed < 0:
             raise UsageError(f"seed is {self.seed}; expected at least 0")
         if self.size is not None and not all(16 <= (side or 16) <= MOST_PIXELS for side in self.size):
-            raise UsageError(f"size is {self.size[0]}x{self.size[1] or '?'}; expected 16 to {MOST_PIXELS:,} pixels a side")
+            limit = "at least 16" if min(side or 16 for side in self.size) < 16 else f"at most {MOST_PIXELS:,}"
+            raise UsageError(f"size is {self.size[0]}x{self.size[1] or '?'}; expected {limit} pixels a side")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,196 @@
+"""Random kills of real runs: nothing committed is lost, the bits are those of an undisturbed run, nothing is left behind.
+
+Each run is started, disturbed at random times (a worker or the parent; KILL, TERM, HUP, INT, STOP), resumed when it ended
+too early, and compared with the same run that nobody touched. `python tests/faults/kills.py --kills 200`
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+MARK = "ESKER_CAMPAIGN"
+SMALL = ["--hidden", "8,8", "--center-episodes", "1", "--checkpoint-every", "3", "--preset", "none", "--workers", "2"]
+HYBRID = ["--batch-size", "8", "--initial-steps", "40", "--checkpoint-every", "1"]
+ASYNCHRONOUS = [*HYBRID, "--results-per-generation", "3", "--critic-chunk", "20", "--deterministic", "--actors", "1"]
+KINDS: dict[str, tuple[int, list[str]]] = {  # generations, and the options beside SMALL
+    "es": (60, ["--population", "8", "--noise", "counter"]),
+    "pgpe": (60, ["--algo", "es", "--strategy", "pgpe", "--population", "8"]),
+    "td3": (20, [*HYBRID, "--generation-steps", "60"]),
+    "cem-rl": (15, [*HYBRID, "--population", "4", "--rl-population", "2"]),
+    "p-cem-rl": (15, [*HYBRID, "--population", "4", "--rl-population", "2"]),
+    "acem-rl": (20, [*ASYNCHRONOUS, "--population", "4"]),
+    "one-plus-one": (20, [*ASYNCHRONOUS, "--mean-episodes", "2"]),
+    "aes-rl": (20, [*ASYNCHRONOUS, "--mean-episodes", "2", "--mean-update-param", "5.0"]),
+    "evolution": (40, []),
+}
+SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGSTOP]
+
+
+class Fault(AssertionError):
+    """Something that must never happen."""
+
+
+def command(kind: str, path: Path) -> list[str]:
+    """Begin a run, or go on with it."""
+    generations, options = KINDS[kind]
+    if kind == "evolution":
+        return [sys.executable, str(HERE / "evolve.py"), str(path), str(generations)]
+    if (path / "config.toml").exists():
+        return [sys.executable, "-m", "esker", "resume", str(path), "--quiet"]
+    algo = [] if "--algo" in options else ["--algo", kind]
+    run = ["--run-dir", str(path), "--generations", str(generations), "--quiet"]
+    return [sys.executable, "-m", "esker", "train", "slow_world:Slow", *algo, *SMALL, *options, *run]
+
+
+def start(kind: str, path: Path) -> subprocess.Popen[str]:
+    paths = os.pathsep.join([str(HERE.parent.parent), str(HERE.parent), str(HERE)])
+    environment = os.environ | {"PYTHONPATH": paths, MARK: str(path)}
+    return subprocess.Popen(
+        command(kind, path), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=path.parent
+    )
+
+
+def marked(path: Path) -> list[int]:
+    """The processes that belong to a run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if f"{MARK}={path}\0".encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def committed(path: Path) -> int:
+    """How far a run is: by its facts, or by its newest snapshot."""
+    from esker.runs import checkpoints
+    from esker.runs.folder import RunFolder
+
+    folder = RunFolder(path)
+    return max(folder.committed(), *checkpoints.generations(folder.checkpoints), 0) if folder.about_file.exists() else 0
+
+
+def center(path: Path, generation: int) -> bytes:
+    from esker.runs import checkpoints
+
+    snapshot = checkpoints.read(path / "checkpoints" / checkpoints.folder_name(generation))
+    return snapshot.arrays["center"].tobytes()
+
+
+def undisturbed(kind: str, place: Path) -> bytes:
+    """The parameters that a run ends with when nobody touches it."""
+    path = place / f"calm-{kind}"
+    process = start(kind, path)
+    errors = process.communicate(timeout=600)[1]
+    if process.returncode != 0:
+        raise Fault(f"{kind}: an undisturbed run ended with status {process.returncode}: {errors[-500:]}")
+    return center(path, KINDS[kind][0])
+
+
+def disturb(kind: str, path: Path, draw: random.Random, counts: Counter[str], most: int) -> None:
+    """Take one run to its end through kills."""
+    while True:
+        process = start(kind, path)
+        before = committed(path)
+        while process.poll() is None and counts["kills"] < most:
+            time.sleep(draw.uniform(0.3, 4.0))
+            _strike(process, path, draw, counts)
+        try:
+            errors = process.communicate(timeout=300)[1]
+        except subprocess.TimeoutExpired:
+            raise Fault(f"{kind}: hangs; {marked(path)}") from None
+        _check_end(kind, path, process, errors, before, counts)
+        if process.returncode == 0:
+            return
+
+
+def _strike(process: subprocess.Popen[str], path: Path, draw: random.Random, counts: Counter[str]) -> None:
+    workers = [pid for pid in marked(path) if pid != process.pid]
+    number = draw.choice(SIGNALS)
+    target, name = (draw.choice(workers), "worker") if workers and draw.random() < 0.5 else (process.pid, "parent")
+    if process.poll() is not None or (name == "parent" and number == signal.SIGSTOP):
+        return
+    try:
+        os.kill(target, number)
+    except ProcessLookupError:
+        return
+    counts["kills"] += 1
+    counts[f"{name} {number.name}"] += 1
+
+
+def _check_end(
+    kind: str, path: Path, process: subprocess.Popen[str], errors: str, before: int, counts: Counter[str]
+) -> None:
+    """Nothing is lost and nothing is left behind, however it ended."""
+    if "Traceback" in errors and kind != "evolution":
+        raise Fault(f"{kind}: a traceback: {errors[-800:]}")
+    if process.returncode not in (0, 130, *(-number for number in SIGNALS)) and kind != "evolution":
+        counts[f"status {process.returncode}"] += 1
+        if "3 times in a row" not in errors and "cannot start" not in errors:
+            raise Fault(f"{kind}: status {process.returncode}: {errors[-500:]}")
+    until = time.monotonic() + 15
+    while (left := marked(path)) and time.monotonic() < until:
+        for pid in left:  # one that was stopped cannot see that its parent is gone
+            _wake(pid, counts)
+        time.sleep(0.2)
+    if left:
+        raise Fault(f"{kind}: processes are left behind: {left}")
+    if committed(path) < before:
+        raise Fault(f"{kind}: {before} generations were committed, and {committed(path)} are left")
+
+
+def _wake(pid: int, counts: Counter[str]) -> None:
+    from esker.engines.local import _is_stopped
+
+    if _is_stopped(pid):
+        counts["stopped workers that outlived their parent"] += 1
+        os.kill(pid, signal.SIGCONT)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=sorted(KINDS))
+    given = parser.parse_args()
+    draw, counts = random.Random(given.seed), Counter[str]()
+    memory, failures, calm = set(os.listdir("/dev/shm")), [], {}
+    with tempfile.TemporaryDirectory(prefix="esker-kills-") as place:
+        os.environ["XDG_STATE_HOME"] = place
+        number = 0
+        while counts["kills"] < given.kills:
+            kind = given.only or list(KINDS)[number % len(KINDS)]
+            path, number = Path(place) / f"run-{number}", number + 1
+            try:
+                calm[kind] = calm.get(kind) or undisturbed(kind, Path(place))
+                disturb(kind, path, draw, counts, given.kills)
+                counts["runs"] += 1
+                if center(path, KINDS[kind][0]) != calm[kind]:
+                    raise Fault(f"{kind}: other bits than those of the undisturbed run")
+            except Fault as fault:
+                failures.append(f"run {number - 1}: {fault}")
+                print("FAULT", failures[-1], flush=True)
+                if counts["kills"] == 0:
+                    break
+            print(f"{counts['kills']} kills, {counts['runs']} runs, {len(failures)} faults ({kind})", flush=True)
+        left = {name for name in set(os.listdir("/dev/shm")) - memory if "ray" not in name and not name.startswith("sem.")}
+    print("\n".join(f"{count:5}  {name}" for name, count in sorted(counts.items())))
+    print(f"left in shared memory: {sorted(left) or 'nothing'}; faults: {len(failures)}")
+    return 1 if failures or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
