@@ -26,7 +26,7 @@ from esker.runs.evaluation import Evaluated, Evaluation
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.pointers import wanted
 from esker.runs.recovery import rewind
-from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
+from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
@@ -93,7 +93,7 @@ def open_trained(
     path = Path(path)
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
-        folder.check_trust(trust, unused | OF_CLUSTER)
+        folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
         config, about = folder.config(registry.options_of), folder.about()
         snapshot, notices = find_snapshot(folder, checkpoint)
         return Trained(config, about, snapshot, [*folder.damage, *notices])
@@ -106,7 +106,7 @@ def open_trained(
     home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
     if not home.config_file.is_file():
         raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
-    home.check_trust(trust, unused | OF_CLUSTER)
+    home.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
     return Trained(home.config(registry.options_of), home.about(), snapshot, [])
 
 

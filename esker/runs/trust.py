@@ -20,6 +20,7 @@ Trust = bool | Sequence[str]
 NOT_CODE = frozenset({"run_dir", "init_from", "device", "address", "working_dir", "env_kwargs", "resources"})
 OF_ENVIRONMENT = frozenset({"env", "wrapper"})
 OBJECTS = frozenset({"env", "network"})
+OF_TRAINING = frozenset({"log"})
 OF_CLUSTER = frozenset({"address", "working_dir"})
 ADAPTERS = ("GymV21Environment", "GymV26Environment")  # registered ids that make whatever their arguments name
 

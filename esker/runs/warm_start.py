@@ -16,7 +16,7 @@ from esker.policies.normalizer import Statistics
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder
-from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, Trust
+from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
 from esker.worlds.environments import Environment
 
 
@@ -45,7 +45,7 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
     except DamagedCheckpoint as error:
         raise UsageError(f"init_from: checkpoint {error}; name another one, as {chosen.parent}/000010") from error
     folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
-    folder.check_trust(trust, OF_ENVIRONMENT | OF_CLUSTER)
+    folder.check_trust(trust, OF_ENVIRONMENT | OF_CLUSTER | OF_TRAINING)
     config, network = folder.config(registry.options_of), state.task.network
     task = registry.find(config.algo).policy_task(config, Environment(config.env), folder.about())
     _check_shapes(str(path), task.network.shapes, network.shapes)
