@@ -26,6 +26,7 @@ _HOMES = {
     "Restarts": "esker.strategies.restarts",
     "SNES": "esker.strategies.snes",
     "SepCMA": "esker.strategies.sep_cma",
+    "minimize": "esker.functions.minimize",
     "WorkServer": "esker.engines.remote.server",
     "Worker": "esker.engines.remote.worker",
     "UsageError": "esker.errors",
@@ -51,6 +52,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load",
+    "minimize",
     "presets",
     "resume",
     "sweep",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from esker.errors import RunError, UsageError
     from esker.evolution import Evolution
     from esker.functions.evolution_module import EvolutionModule
+    from esker.functions.minimize import minimize
     from esker.runs.loading import evaluate, load
     from esker.strategies.clipup import ClipUp
     from esker.strategies.cma import CMA

@@ -108,7 +108,7 @@ class PGPE:
         change = np.float32(self.stdev_lr) * (self.stdev * (second - np.float32(square.sum())))
         if self.stdev_max_change is not None:
             most = np.float32(self.stdev_max_change) * self.stdev
-            np.clip(change, -most, most, out=change)
+            change = np.maximum(np.minimum(change, most), -most)
         moved = self._ascent.step(gradient, self.lr)
         self.stdev = self.stdev + change
         self.generation += 1
