@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 FOR_USERS := $(VENV)/.user
 FOR_DEVELOPERS := $(VENV)/.dev
 
-.PHONY: demo test faults lint bench clean
+.PHONY: demo test faults lint bench bench-peers clean
 
 $(FOR_USERS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,5 +37,14 @@ faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, 200 random kills, 2
 bench: $(FOR_DEVELOPERS)
 	$(BIN)/esker bench
 
+PEERS := .venv-peers
+$(PEERS)/.ready: benchmarks/peers/requirements.txt constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/peers/requirements.txt
+	touch $@
+
+bench-peers: $(FOR_DEVELOPERS) $(PEERS)/.ready ## beside EvoTorch, evosax and EvoX, in an environment of their own; half an hour
+	$(BIN)/python benchmarks/peers --peers $(PEERS)/bin/python
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(PEERS) build *.egg-info

@@ -1,0 +1,116 @@
+"""esker beside its peers: `make bench-peers`, or `python benchmarks/peers --peers .venv-peers/bin/python`.
+
+Peers live in an environment of their own (`benchmarks/peers/requirements.txt`). Contenders take turns, so that whatever
+else the machine does falls on all of them; medians over the rounds are written to `benchmarks/results/peers.json` and
+printed as the tables of `docs/performance.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results" / "peers.json"
+ENVIRONMENTS = ("HalfCheetah-v5", "CartPole-v1")
+STEPPERS = ("esker-steps", "evotorch-steps", "evotorch-vec-steps", "minimal-steps", "raw-steps")
+UPDATERS = ("esker", "evosax", "evox", "evotorch")
+GRID = ((100, 10_000), (1000, 10_000), (100, 1_000_000), (1000, 100_000), (1000, 1_000_000), (10_000, 1_000_000))
+MATRIX_BYTES = 4 << 30  # populations larger than this are not tried where they are matrices
+PACKAGES = ("evotorch", "evosax", "evox", "jax", "torch", "gymnasium", "mujoco", "numpy")
+
+
+def main() -> None:
+    """Measure, write and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", required=True, help="the interpreter of the peers' environment")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("steps", "updates"))
+    arguments = parser.parse_args()
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    found["machine"] = f"{platform.processor() or platform.machine()}, {platform.system()} {platform.release()}"
+    found["date"] = time.strftime("%Y-%m-%d")
+    found["versions"] = {"esker": metadata.version("esker"), **_versions(arguments.peers)}
+    if arguments.only != "updates":
+        found["steps"] = {env: _steps(env, arguments.peers, arguments.rounds) for env in ENVIRONMENTS}
+    if arguments.only != "steps":
+        found["updates"] = [_updates(*size, arguments.peers) for size in GRID]
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    print(table(found))
+
+
+def _steps(env: str, peers: str, rounds: int) -> dict[str, Any]:
+    """Steps per second (median), steps per episode and megabytes of every contender, in turns."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in STEPPERS}
+    for _ in range(rounds):
+        for name, done in runs.items():
+            result = _run("contenders.py", name, env, python=sys.executable if name.startswith("esker") else peers)
+            if result is not None:
+                done.append(result)
+    return {name: _summary(done) for name, done in runs.items() if done}
+
+
+def _summary(done: list[dict[str, float]]) -> dict[str, Any]:
+    rates = [result["steps"] / result["seconds"] for result in done]
+    return {"steps_per_second": statistics.median(rates), "rounds": rates, "pss_mb": max(r["pss"] for r in done)}
+
+
+def _updates(population: int, dimension: int, peers: str) -> dict[str, Any]:
+    """Seconds of one ask and tell; None for what does not fit or does not run."""
+    seconds: dict[str, float | None] = {}
+    for name in UPDATERS:
+        fits = name == "esker" or 4 * population * dimension <= MATRIX_BYTES
+        python = sys.executable if name == "esker" else peers
+        result = _run("updates.py", name, str(population), str(dimension), python=python) if fits else None
+        seconds[name] = result["seconds"] if result else None
+    return {"population": population, "dimension": dimension, "seconds": seconds}
+
+
+def _run(script: str, *arguments: str, python: str) -> dict[str, float] | None:
+    """The JSON that a contender prints last; None, with its last words on stderr, where it fails."""
+    print(f"measuring {' '.join(arguments)} …", file=sys.stderr)
+    done = subprocess.run([python, str(HERE / script), *arguments], capture_output=True, text=True)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        print(f"  failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}", file=sys.stderr)
+        return None
+    result: dict[str, float] = json.loads(lines[-1])
+    return result
+
+
+def _versions(python: str) -> dict[str, str]:
+    program = f"import importlib.metadata as m; print({{n: m.version(n) for n in {PACKAGES!r}}})"
+    text = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout
+    return dict(json.loads(text.replace("'", '"')))
+
+
+def table(found: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    lines = [f"{found['date']}, {found['machine']}; {versions}.", ""]
+    if "steps" in found:
+        lines += ["| environment | contender | steps/s | ÷ best peer | PSS, MB |", "|---|---|---|---|---|"]
+        for env, results in found["steps"].items():
+            best = max(r["steps_per_second"] for name, r in results.items() if name.split("-")[0] not in ("esker", "raw"))
+            for name, r in results.items():
+                rate = r["steps_per_second"]
+                lines.append(f"| {env} | {name[:-6]} | {rate:,.0f} | {rate / best:.2f} | {r['pss_mb']:,.0f} |")
+        lines.append("")
+    if "updates" in found:
+        lines += [f"| N × d | {' | '.join(UPDATERS)} |", "|---" * (len(UPDATERS) + 1) + "|"]
+        for row in found["updates"]:
+            cells = [f"{s:.3g} s" if s is not None else "–" for s in (row["seconds"][name] for name in UPDATERS)]
+            lines.append(f"| {row['population']:,} × {row['dimension']:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
