@@ -180,8 +180,8 @@ def update(repetitions: int) -> dict[str, Any]:
 
 def step(repetitions: int) -> list[dict[str, Any]]:
     """Milliseconds per step on one core, all told: in an untrained policy's short episodes, and in ones that never end."""
+    from esker.bench.prepared import prepared
     from esker.engines.engine import InlineEngine
-    from esker.tools.bench.prepared import prepared
 
     found = []
     for kwargs, members in (({}, 200), ({"terminate_when_unhealthy": False}, 16)):
@@ -202,9 +202,9 @@ def ratio(repetitions: int, population: int, env: str) -> dict[str, Any]:
     import contextlib
 
     from esker.algorithms.algorithm import Site
+    from esker.bench.prepared import prepared
     from esker.engines.demand import Demand
     from esker.engines.open import local_engine, ray_engine
-    from esker.tools.bench.prepared import prepared
 
     state, about = prepared(env, {"population": population, "engine": "ray"})
     task, table, config = state.task, state.table, state.config

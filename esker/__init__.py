@@ -18,7 +18,7 @@ _HOMES = {
     "evaluate": "esker.runs.loading",
     "Run": "esker.api",
     "Evolution": "esker.evolution",
-    "EvolutionModule": "esker.functions.evolution_module",
+    "EvolutionModule": "esker.interfaces.evolution_module",
     "CMA": "esker.strategies.cma",
     "ClipUp": "esker.strategies.clipup",
     "OpenAIES": "esker.strategies.openai_es",
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from esker.engines.remote.worker import Worker
     from esker.errors import RunError, UsageError
     from esker.evolution import Evolution
-    from esker.functions.evolution_module import EvolutionModule
     from esker.functions.minimize import minimize
+    from esker.interfaces.evolution_module import EvolutionModule
     from esker.runs.loading import evaluate, load
     from esker.strategies.clipup import ClipUp
     from esker.strategies.cma import CMA

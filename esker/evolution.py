@@ -12,7 +12,7 @@ from typing import Any
 from esker.algorithms.loop import Outcome, train
 from esker.algorithms.observer import Row
 from esker.config.build import build, default_of
-from esker.config.options import EVOLUTION_RESUMABLE, EvolutionConfig
+from esker.config.evolution import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.engines.remote.engine import RemoteEngine
 from esker.engines.remote.server import WorkServer
 from esker.errors import RunError, UsageError
@@ -36,8 +36,8 @@ class Evolution:
     parameters move; `test_kwargs` are passed to one more call at every report, in this process; `save_path` is written at
     every report; `on_iteration` sees every row of the history and may return True, or a text that says why, to stop. With
     `server` the processes that connect to it evaluate members as they like, and there is no reward here. All other
-    options are the fields of `esker.config.options.EvolutionConfig`. What is wrong with the request raises UsageError, what
-    fails under way RunError; either way the model is left with the best (or last) parameters found.
+    options are the fields of `esker.config.evolution.EvolutionConfig`. What is wrong with the request raises UsageError,
+    what fails under way RunError; either way the model is left with the best (or last) parameters found.
     """
 
     def __init__(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from esker.bench.rollout import Case, alternate
 from esker.cli import main
-from esker.tools.bench.rollout import Case, alternate
 
 
 def test_turns_replay_every_step_of_the_generation_and_measure_both(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_snippets_of_the_page_run(number: int, tmp_path: Path, monkeypatch: pyte
 def test_the_table_of_options_names_only_options_that_exist() -> None:
     from dataclasses import fields
 
-    from esker.config.options import EvolutionConfig
+    from esker.config.evolution import EvolutionConfig
 
     rows = PAGE.read_text().split("## Options")[1].split("## ")[0].splitlines()
     named = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}

@@ -8,9 +8,9 @@ import os
 import numpy as np
 import pytest
 
+from esker.bench.memory import MEASURABLE, private
 from esker.noise.table import anonymous_memory
 from esker.system.memory import HUGE, LINE, compact
-from esker.tools.bench.memory import MEASURABLE, private
 
 
 def test_arrays_follow_each_other_from_the_beginning_of_a_huge_page():

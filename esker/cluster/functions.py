@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from esker.cluster.connect import connect
-from esker.config.options import EvolutionConfig
+from esker.config.evolution import EvolutionConfig
 from esker.engines.demand import demand_of
 from esker.engines.node import setup_for
 from esker.engines.ray import RayEngine

@@ -19,7 +19,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.tools.bench import run_benchmarks
+    from esker.bench import run_benchmarks
 
     return run_benchmarks(
         only=namespace.only,

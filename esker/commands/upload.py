@@ -26,7 +26,7 @@ def add(commands: Commands[Parser]) -> None:
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
-    from esker.logs.backends import BackendError
+    from esker.logs.backend import BackendError
     from esker.logs.wandb import attach
     from esker.runs.loading import Run
 

@@ -194,3 +194,9 @@ def default_of(option: Field[Any]) -> Any:
     if option.default_factory is not MISSING:
         return option.default_factory()
     return option.default
+
+
+def optional_names(kind: type[Any]) -> list[str]:
+    """The options of a configuration that may be None."""
+    hints = typing.get_type_hints(kind)
+    return [f.name for f in fields(kind) if types.NoneType in typing.get_args(hints[f.name])]

@@ -10,7 +10,6 @@ from dataclasses import Field, fields
 from typing import Any, Literal, NoReturn, Union
 
 from esker.config.build import default_of, takes_path
-from esker.config.options import section_of
 from esker.errors import UsageError, nearest
 
 
@@ -102,3 +101,11 @@ def _metavar(hint: Any) -> str:
     if origin is dict:
         return "JSON"
     return {int: "N", float: "X", str: "TEXT"}[hint]
+
+
+def section_of(config: type[Any], name: str) -> str:
+    """The heading under which an option is listed."""
+    for base in config.__mro__[1:]:
+        if name in getattr(base, "__annotations__", {}):
+            return (base.__doc__ or "").strip()
+    return "What to train"

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from esker.config.options import (
-    DEFAULT_TRAINING_STEPS,
-    ClusterOptions,
-    LogOptions,
-    RunOptions,
-    StopOptions,
-    option,
-)
+from esker.config.logs import LogOptions
+from esker.config.option import option
+from esker.config.options import DEFAULT_TRAINING_STEPS, ClusterOptions, RunOptions, StopOptions
 from esker.errors import UsageError
 from esker.policies.mlp import Activation
 from esker.strategies.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate

@@ -6,9 +6,11 @@ configuration files and presets (`min_steps`) and the keyword of the Python API.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
+from esker.config.logs import LogOptions
+from esker.config.option import option
 from esker.errors import UsageError
 from esker.noise.directions import NoiseKind
 from esker.noise.table import DEFAULT_TABLE_SIZE
@@ -18,29 +20,8 @@ from esker.policies.mlp import Activation, Initializer
 # A literal or text is one of these names, or an import path module:name.
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"] | str
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "clipup"]
-Backend = Literal["tensorboard", "wandb", "csv"] | str
-LOGGERS = "esker.loggers"  # the entry-point group of other packages' loggers
 DEFAULT_GENERATIONS = 500
 DEFAULT_TRAINING_STEPS = 1_000_000
-
-
-def option(
-    default: Any,
-    help: str,
-    *,
-    above: float | None = None,
-    low: float | None = None,
-    high: float | None = None,
-    group: str | None = None,
-) -> Any:
-    """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive).
-
-    `group` is the entry-point group whose names are accepted beside those of a literal.
-    """
-    metadata = {"help": help, "above": above, "low": low, "high": high, "group": group}
-    if isinstance(default, dict | list):
-        return field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,29 +244,6 @@ class EngineOptions(ClusterOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogOptions:
-    """Logs"""
-
-    log: tuple[Backend, ...] = option(
-        (), "also log to these, as tensorboard,csv or module:Class; journal.jsonl is always written", group=LOGGERS
-    )
-    wandb_project: str | None = option(None, "W&B: project (default: esker)")
-    wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
-    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")
-    wandb_entity: str | None = option(None, "W&B: user or team (default: yours)")
-    wandb_group: str | None = option(None, "W&B: group")
-    wandb_id: str | None = option(None, "W&B: id of the run (default: made once, and kept in the run folder)")
-    wandb_mode: Literal["online", "offline"] | None = option(None, "W&B: send, or keep in the run folder for `wandb sync`")
-
-    def check_logs(self) -> None:
-        """Refuse W&B options that nothing would read. Raises UsageError."""
-        given = [f.name for f in fields(LogOptions) if f.name.startswith("wandb_") and getattr(self, f.name)]
-        if given and "wandb" not in self.log:
-            flag = "--" + given[0].replace("_", "-")
-            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or take it away with {flag} none")
-
-
-@dataclass(frozen=True, kw_only=True)
 class SynchronousConfig(
     MemberOptions,
     PolicyOptions,
@@ -358,62 +316,3 @@ NETWORK_OPTIONS = {
 
 def _default(name: str) -> Any:
     return next(f.default for f in fields(PolicyOptions) if f.name == name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
-    """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
-
-    algo: str = option("function", "algorithm")
-    population: int = option(50, "members per iteration", low=2, high=10_000_000)
-    sigma: float = option(0.1, "scale of the perturbations", above=0, high=1e6)
-    lr: float = option(0.001, "learning rate of the optimizer", above=0, high=1e6)
-    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
-    table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
-    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
-    vectors: Literal["noise", "keep"] = option("noise", "biases and norms get ordinary noise, or stay (noise low-rank)")
-    dtype: Literal["float32", "bfloat16", "float16"] = option("float32", "type of the evaluated model (noise low-rank)")
-    anchor_decay: float = option(0.0, "pull the centre back towards its start: lr × this × the way (noise low-rank)", low=0)
-    evaluations_per_member: int = option(
-        1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1, high=1_000_000
-    )
-    center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1, high=1_000_000)
-    members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
-    workers: int | None = option(
-        None, "workers that evaluate members (default: 4; engine ray: every CPU; 0: inside this process)", low=0
-    )
-    executor: Literal["processes", "threads"] = option("processes", "what a worker is")
-    timeout: float | None = option(None, "seconds that one evaluation may take before its worker is replaced", above=0)
-    device: str | None = option(None, "where members are evaluated (default: where the model is)")
-    final: Literal["best", "last"] = option("best", "the parameters that the model ends with")
-    on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails stops the run, or ranks last")
-
-    def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
-        self.check_update()
-        self.check_goal()
-        if self.shaping in ("sign", "centered_sign_rank"):
-            raise UsageError(f"shaping {self.shaping!r} counts the rewards of steps, and a function has none")
-        given = [name for name in LOW_RANK_OPTIONS if getattr(self, name) != getattr(EvolutionConfig, name)]
-        if given and self.noise != "low-rank":
-            raise UsageError(f"{given[0]} is for noise='low-rank', and this is noise={self.noise!r}")
-        self.check_cluster(self.workers)
-        if self.engine == "ray" and self.executor == "threads":
-            raise UsageError("executor is 'threads', and a Ray engine has worker processes; leave it out")
-        if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
-            raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
-
-
-LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "anchor_decay")  # of an evolution, for low-rank noise only
-EVOLUTION_RESUMABLE = frozenset(
-    {f.name for group in (StopOptions, ClusterOptions) for f in fields(group)}
-    | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}
-)
-
-
-def section_of(config: type[Any], name: str) -> str:
-    """The heading under which an option is listed."""
-    for base in config.__mro__[1:]:
-        if name in getattr(base, "__annotations__", {}):
-            return (base.__doc__ or "").strip()
-    return "What to train"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from esker.config.hybrids import HybridStopOptions
-from esker.config.options import EngineOptions, LogOptions, option
+from esker.config.logs import LogOptions
+from esker.config.option import option
+from esker.config.options import EngineOptions
 
 
 @dataclass(frozen=True, kw_only=True)

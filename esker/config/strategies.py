@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from esker.config.options import OptimizerName, Shaping, SynchronousConfig, option
+from esker.config.option import option
+from esker.config.options import OptimizerName, Shaping, SynchronousConfig
 from esker.errors import UsageError
 
 RestartKind = Literal["ipop", "bipop"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.config.options import EvolutionConfig
+from esker.config.evolution import EvolutionConfig
 from esker.engines.engine import InlineEngine
 from esker.engines.local import LocalEngine
 from esker.engines.threads import ThreadEngine

@@ -12,7 +12,7 @@ from esker.algorithms.center import Center
 from esker.algorithms.facts import Facts
 from esker.algorithms.observer import Row
 from esker.algorithms.snapshot import Snapshot
-from esker.config.options import EvolutionConfig
+from esker.config.evolution import EvolutionConfig
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.functions.batches import Batch

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
-from esker.config.options import LOGGERS
+from esker.config.logs import LOGGERS
 from esker.errors import UsageError
+from esker.logs.backend import Backend, BackendError
 from esker.logs.console import Quiet
 from esker.runs.folder import RunFolder
 from esker.system.plugins import find_part
@@ -19,21 +20,6 @@ BUILT_IN = {
     "wandb": "esker.logs.wandb:WeightsAndBiases",
 }
 METHODS = ("begin", "generation", "end")
-
-
-class BackendError(Exception):
-    """A back-end cannot work, for a reason that the message tells whole."""
-
-
-class Backend(Protocol):
-    """Where rows of the journal also go. It may raise anything: the fan-out drops it then."""
-
-    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:
-        """Open, and write those earlier rows that are missing; returns a line to print, if any."""
-        ...
-
-    def generation(self, row: Row, returns: Returns | None) -> None: ...
-    def end(self, reason: str) -> None: ...
 
 
 class FanOut:

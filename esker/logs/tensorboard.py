@@ -10,7 +10,7 @@ import numpy as np
 
 from esker.algorithms.observer import Returns, Row
 from esker.config.build import to_toml
-from esker.logs.backends import BackendError
+from esker.logs.backend import BackendError
 from esker.logs.metrics import FITNESS, metrics
 from esker.runs.folder import RunFolder
 

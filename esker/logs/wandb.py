@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from esker.algorithms.observer import Returns, Row
-from esker.logs.backends import BackendError
+from esker.logs.backend import BackendError
 from esker.logs.metrics import FITNESS, STEPS, metrics
 from esker.runs.folder import RunFolder
 

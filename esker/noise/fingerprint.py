@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from esker.noise.address import Purpose, generator
-from esker.worlds.environments import Env
+
+Env = gym.Env[Any, Any]
 
 
 def fingerprint(env: Env | None) -> str:

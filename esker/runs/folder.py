@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import secrets
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any
 
 from esker.algorithms.facts import Facts
 from esker.algorithms.snapshot import Snapshot
-from esker.config.build import build, to_toml
+from esker.config.build import build, optional_names, to_toml
 from esker.config.legacy import stored
 from esker.errors import Damage, RunError, UsageError
 from esker.runs import checkpoints
@@ -164,7 +163,7 @@ class RunFolder:
             kind = options_of(self.algo)
         except UsageError as error:
             raise UsageError(f"{str(self.path)!r}: {error}") from error
-        unset = {name: None for name in _optional(kind) if name not in values}
+        unset = {name: None for name in optional_names(kind) if name not in values}
         return build(kind, unset, stored(values))
 
     def about(self) -> dict[str, Any]:
@@ -342,21 +341,3 @@ class RunFolder:
 def is_checkpoint(path: Path) -> bool:
     """Whether a folder is one checkpoint, on its own or inside a run."""
     return (path / "state.safetensors").is_file()
-
-
-def default_path(env: str, algo: str, seed: int) -> Path:
-    """runs/<env>/<algo>-s<seed>-<time>, with a number behind it if that exists."""
-    base = Path("runs") / env.replace("/", "-").replace(":", "-") / f"{algo}-s{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
-    path, number = base, 2
-    while path.exists():
-        path, number = base.with_name(f"{base.name}-{number}"), number + 1
-    return path
-
-
-def _optional(kind: type[Any]) -> list[str]:
-    import types
-    import typing
-    from dataclasses import fields
-
-    hints = typing.get_type_hints(kind)
-    return [f.name for f in fields(kind) if types.NoneType in typing.get_args(hints[f.name])]

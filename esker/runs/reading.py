@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from esker.algorithms import registry
-from esker.config.options import EvolutionConfig
+from esker.config.evolution import EvolutionConfig
 from esker.errors import UsageError
 from esker.runs.curves import Curve
 from esker.runs.folder import RunFolder, is_checkpoint

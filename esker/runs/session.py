@@ -10,7 +10,8 @@ from esker.algorithms.algorithm import Algorithm, Engine, Site
 from esker.algorithms.loop import State
 from esker.algorithms.observer import Observer
 from esker.runs.about import check_fingerprint, describe
-from esker.runs.folder import RunFolder, default_path
+from esker.runs.folder import RunFolder
+from esker.runs.paths import default_path
 from esker.runs.recovery import catch_up
 from esker.runs.request import Request
 from esker.runs.trust import Trust

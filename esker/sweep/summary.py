@@ -14,7 +14,8 @@ import tomli_w
 from esker import presets
 from esker.algorithms import registry
 from esker.config.build import default_of
-from esker.config.options import LogOptions, RunOptions
+from esker.config.logs import LogOptions
+from esker.config.options import RunOptions
 from esker.runs.folder import RunFolder
 from esker.runs.listing import last_row
 from esker.sweep.plan import PERSONAL, plain

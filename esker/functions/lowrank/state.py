@@ -10,7 +10,7 @@ import torch
 from esker.algorithms.facts import Facts
 from esker.algorithms.observer import Row as JournalRow
 from esker.algorithms.snapshot import Snapshot
-from esker.config.options import EvolutionConfig
+from esker.config.evolution import EvolutionConfig
 from esker.functions.lowrank.batches import LowRankBatches, LowRankJob
 from esker.functions.lowrank.strategy import LowRankES, Rates
 from esker.functions.state import FunctionEvolution

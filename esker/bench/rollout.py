@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from esker.algorithms.snapshot import Snapshot
+from esker.bench.measurement import Measurement
+from esker.bench.prepared import prepared
+from esker.bench.replay import Replayers, cpu_seconds, recorder
 from esker.engines.local import LocalEngine
 from esker.engines.open import local_engine
 from esker.runs.folder import RunFolder
-from esker.tools.bench import Measurement
-from esker.tools.bench.prepared import prepared
-from esker.tools.bench.replay import Replayers, cpu_seconds, recorder
 
 WORKERS = 2
 TURNS = 3  # generations and replays of one slice, taken in turns: on a shared machine neighbours in time are alike

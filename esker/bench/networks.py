@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from esker.bench.measurement import Measurement
 from esker.config.options import ESConfig
 from esker.policies.choose import conv_lstm, nature_cnn, recurrent
 from esker.policies.layered import Layered, LayeredRows
 from esker.policies.mlp import MLP
 from esker.policies.network import Inputs, Network, Rows
 from esker.system.blas import one_thread
-from esker.tools.bench import Measurement
 
 SLOTS = 16
 EPISODE = 1000  # decisions of an Atari episode that the share of normalising is reckoned for: a short one of Pong

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import torch
 
+from esker.bench.measurement import Measurement
 from esker.noise.table import NoiseTable, TableNoise
-from esker.tools.bench import Measurement
 
 MEMBERS, DIMENSION = 1_440, 166_000
 

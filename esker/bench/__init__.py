@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 from rich.console import Console
 
+from esker.bench.measurement import Measurement
 from esker.errors import UsageError, nearest
 from esker.logs.tables import print_table
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One ratio, what it should be, and how it was made."""
-
-    name: str
-    value: float
-    unit: str
-    wanted: str
-    detail: dict[str, Any]
-
-
 def benchmarks() -> dict[str, Callable[[bool], list[Measurement]]]:
     """The benchmarks by name; each takes `quick`."""
-    from esker.tools.bench import memory, networks, rollout, update, useful, vectorizers
+    from esker.bench import memory, networks, rollout, update, useful, vectorizers
 
     rollouts = {f"rollout/{case.env}": case.measure for case in rollout.CASES}
     worlds = {
@@ -48,7 +37,7 @@ def run_benchmarks(
     """
     known = benchmarks()
     if only is not None and "scaling".startswith(only):
-        from esker.tools.bench import scaling
+        from esker.bench import scaling
 
         known["scaling"] = lambda quick: scaling.measure(quick, workers)
     elif workers is not None:

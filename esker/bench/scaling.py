@@ -7,8 +7,8 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from esker.tools.bench import Measurement
-from esker.tools.bench.rollout import Case, alternate
+from esker.bench.measurement import Measurement
+from esker.bench.rollout import Case, alternate
 
 CASES = (
     Case("HalfCheetah-v5", 0.90, {"population": 192, "center_episodes": 2}),

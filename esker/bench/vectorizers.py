@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 from esker.algorithms.es import EvolutionStrategy
+from esker.bench.measurement import Measurement
+from esker.bench.prepared import prepared
 from esker.engines.engine import Engine
 from esker.engines.open import local_engine
-from esker.tools.bench import Measurement
-from esker.tools.bench.prepared import prepared
 
 WORKERS = 2
 CASES: dict[str, dict[str, Any]] = {

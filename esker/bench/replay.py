@@ -17,7 +17,7 @@ from esker.worlds.environments import Environment, silence
 
 def recorder(env: str, folder: Path) -> Environment:
     """The environment that writes its episodes into a folder; whatever wraps it takes Gymnasium's step."""
-    return Environment("esker.tools.bench.replay:recording", kwargs={"env": env, "folder": str(folder)})
+    return Environment("esker.bench.replay:recording", kwargs={"env": env, "folder": str(folder)})
 
 
 class Record(gym.Wrapper[Any, Any, Any, Any]):

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 import gymnasium as gym
 
+from esker.bench.measurement import Measurement
+from esker.bench.prepared import prepared
 from esker.engines.open import local_engine
-from esker.tools.bench import Measurement
-from esker.tools.bench.prepared import prepared
 from esker.worlds.environments import Environment
 
 WORKERS = 2
@@ -21,7 +21,7 @@ WORKERS = 2
 def useful_steps(quick: bool) -> list[Measurement]:
     """Steps that belong to committed episodes ÷ steps the environments were given, for episodes that end early."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = Environment("esker.tools.bench.useful:counting", kwargs={"env": "Hopper-v5", "folder": folder})
+        environment = Environment("esker.bench.useful:counting", kwargs={"env": "Hopper-v5", "folder": folder})
         state, _ = prepared("Hopper-v5", {"population": 100, "center_episodes": 2}, environment)
         for path in Path(folder).iterdir():
             path.unlink()

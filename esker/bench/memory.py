@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from esker.bench.measurement import Measurement
+from esker.bench.prepared import prepared
 from esker.engines.local import LocalEngine
-from esker.tools.bench import Measurement
-from esker.tools.bench.prepared import prepared
 
 GENERATIONS = 200
 MEASURABLE = Path("/proc/self/smaps").exists()  # Linux

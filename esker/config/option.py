@@ -1,0 +1,25 @@
+"""One option: a field with a default, a help text and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    above: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    group: str | None = None,
+) -> Any:
+    """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive).
+
+    `group` is the entry-point group whose names are accepted beside those of a literal.
+    """
+    metadata = {"help": help, "above": above, "low": low, "high": high, "group": group}
+    if isinstance(default, dict | list):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)

@@ -1,0 +1,1 @@
+"""Interfaces of other systems: their scripts run with a new import line."""
