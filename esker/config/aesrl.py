@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from esker.config.foreign import Translation, same_meaning, text
@@ -79,6 +80,14 @@ DEFAULTS: dict[str, Any] = {
     "aesrl_rl_ratio": 0.0,
     "num_actor_worker": 1,
 }
+ENVIRONMENTS = (
+    "HalfCheetah-v2",
+    "Hopper-v2",
+    "Walker2d-v2",
+    "Ant-v2",
+    "Humanoid-v2",
+    "Swimmer-v2",
+)  # the first: its default
 MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean by so many
 
 
@@ -135,6 +144,15 @@ def _cluster(done: Translation, values: Mapping[str, Any]) -> None:
     address = f"{values['ray_address']}:{values.get('ray_port') or 6379}"
     done.values |= {"engine": "ray", "address": address}
     done.notices.append(f"AES-RL's ray_address = {values['ray_address']} is engine = ray, address = {address}")
+
+
+def environment_of(path: str | None) -> tuple[str, str]:
+    """The environment of a file that names none, and why: after its folder, as the repository sorts them, or its default."""
+    folder = Path(path).resolve().parent.name if path is not None else ""
+    known = {name.lower(): name for name in ENVIRONMENTS}
+    if folder in known:
+        return known[folder], f"the file names no environment: {known[folder]}, after its folder"
+    return ENVIRONMENTS[0], f"the file names no environment: {ENVIRONMENTS[0]}, AES-RL's default"
 
 
 def algorithm_of(values: Mapping[str, Any]) -> str | None:

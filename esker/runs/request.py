@@ -12,6 +12,7 @@ import gymnasium as gym
 from esker import presets
 from esker.algorithms import registry
 from esker.algorithms.algorithm import Algorithm
+from esker.config import aesrl
 from esker.config.build import build, read_values
 from esker.config.legacy import modernize, whole_goal
 from esker.config.translate import Names, names_in, translate
@@ -52,7 +53,12 @@ def configure(
     """
     file = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
     said = names_in(file | dict(foreign or {}))
+    if env is None and said.env is None and "algorithm" in file:
+        env, why = aesrl.environment_of(config if isinstance(config, str) and not config.lstrip().startswith("{") else None)
+    else:
+        why = None
     algorithm, env, notices = _named(algo, env, preset, said)
+    notices += [why] if why else []
     options, renamed = modernize(options)
     notices += renamed
     place, options = _described(env, options)
