@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import http.server
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -127,3 +131,35 @@ def test_pipes_in_a_run_folder_are_not_waited_for(name: str, tmp_path: Path) -> 
     os.mkfifo(run / name)
     for command in (["eval", str(run), "--episodes", "1", "--workers", "0"], ["runs", str(tmp_path)], ["plot", str(run)]):
         assert main([*command, *(["-o", str(tmp_path / "x.png")] if command[0] == "plot" else [])]) in (0, 1, 2)
+
+
+def test_a_stopped_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    """It cannot see the end of the pipe to its parent, but the kernel ends it."""
+    mark = f"ESKER_TEST_MARK={tmp_path}"
+    code = f"import esker; esker.train('worlds:Corridor', run_dir={str(tmp_path / 'run')!r}, workers=1, generations=10**6, "
+    code += "population=2, noise='counter', quiet=True, preset=None)"
+    paths = os.pathsep.join([str(Path(esker.__file__).parents[1]), str(Path(__file__).parent)])
+    name, _, value = mark.partition("=")
+    parent = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": paths, name: value})
+    try:
+        while not (tmp_path / "run" / "journal.jsonl").exists():
+            assert parent.poll() is None
+            time.sleep(0.1)
+        (worker,) = [pid for pid in _marked(mark) if pid != parent.pid]
+        os.kill(worker, signal.SIGSTOP)
+    finally:
+        parent.kill()
+        parent.wait()
+    until = time.monotonic() + 20
+    while _marked(mark) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not _marked(mark)
+
+
+def _marked(mark: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{mark}\0".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+    return found

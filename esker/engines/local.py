@@ -29,6 +29,7 @@ from esker.engines.plan import Plan
 from esker.engines.sharing import Sharing, sharing_after
 from esker.errors import RunError
 from esker.noise.table import NoiseTable, anonymous_memory
+from esker.system.lifeline import inherited
 from esker.tasks.task import Job, Task
 
 ATTEMPTS = 3  # an item whose worker is lost this often stops the run
@@ -51,7 +52,7 @@ class Worker:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "esker.engines.worker", *numbers],
             pass_fds=descriptors,
-            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in setup.path)},
+            env=os.environ | SINGLE_THREAD | inherited(setup.path),
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is the engine's to handle
         )

@@ -25,6 +25,7 @@ from esker.engines.local import ATTEMPTS, LOOK_EVERY, SINGLE_THREAD, START, Cann
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
 from esker.noise.table import anonymous_memory
+from esker.system.lifeline import inherited
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import Answer, CriticWork, Failed, Request, Trial
 
@@ -103,7 +104,7 @@ class PoolWorker:
                 *map(str, (theirs.fileno(), life_fd, board_fd, number)),
             ],
             pass_fds=[theirs.fileno(), life_fd, board_fd, setup.rows[0]],
-            env=os.environ | SINGLE_THREAD | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in setup.path)},
+            env=os.environ | SINGLE_THREAD | inherited(setup.path),
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is the pool's to handle
         )

@@ -13,6 +13,7 @@ import cloudpickle
 
 from esker.engines.worker import _exit_with_parent
 from esker.learners.rows import SharedRows
+from esker.system.lifeline import hold_lifeline
 from esker.tasks.requests import Failed
 from esker.tasks.rollouts import what_failed
 
@@ -21,6 +22,7 @@ def main() -> None:
     """Entry point: descriptors of the connection, of the parent's life line and of the board, and the board's entry."""
     connection_fd, life_fd, board_fd, number = (int(value) for value in sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hold_lifeline()
     threading.Thread(target=_exit_with_parent, args=(life_fd,), daemon=True).start()
     connection = Connection(connection_fd)
     try:

@@ -23,6 +23,7 @@ from esker.engines.messages import BOARD_FIELDS, REPORT_EVERY, Broken, Drop, Fin
 from esker.engines.packing import pack
 from esker.errors import named_line
 from esker.noise.table import NoiseTable
+from esker.system.lifeline import hold_lifeline
 from esker.tasks.task import Board, Job, Result, Task
 
 
@@ -111,6 +112,7 @@ def main() -> None:
     """Entry point: descriptors of the connection, of the parent's life line and of the board, and the board's row."""
     connection_fd, life_fd, board_fd, row, rows = (int(value) for value in sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hold_lifeline()
     threading.Thread(target=_exit_with_parent, args=(life_fd,), daemon=True).start()
     board = memoryview(mmap.mmap(board_fd, rows * BOARD_FIELDS * 8)).cast("q")
     connection = Connection(connection_fd)
