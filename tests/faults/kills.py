@@ -106,7 +106,7 @@ def disturb(kind: str, path: Path, draw: random.Random, counts: Counter[str], mo
         process = start(kind, path)
         before = committed(path)
         while process.poll() is None and counts["kills"] < most:
-            time.sleep(draw.uniform(0.3, 4.0))
+            _let_it_work(process, path, draw)
             _strike(process, path, draw, counts)
         try:
             errors = process.communicate(timeout=300)[1]
@@ -115,6 +115,19 @@ def disturb(kind: str, path: Path, draw: random.Random, counts: Counter[str], mo
         _check_end(kind, path, process, errors, before, counts)
         if process.returncode == 0:
             return
+
+
+def _let_it_work(process: subprocess.Popen[str], path: Path, draw: random.Random) -> None:
+    """Wait for a row of the journal and a moment more; one time in five only for some moment, while it starts."""
+    before, until = _size(path), time.monotonic() + (draw.uniform(0, 5) if draw.random() < 0.2 else 60)
+    while process.poll() is None and _size(path) == before and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(draw.uniform(0, 1))
+
+
+def _size(path: Path) -> int:
+    journal = path / "journal.jsonl"
+    return journal.stat().st_size if journal.exists() else 0
 
 
 def _strike(process: subprocess.Popen[str], path: Path, draw: random.Random, counts: Counter[str]) -> None:
