@@ -25,7 +25,7 @@ def wanted() -> dict[Path, str]:
     pages = {}
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
-        filled = BLOCK.sub(lambda match: match[1] + evidence_tables.TABLES[match[2]]() + "\n" + match[3], text)
+        filled = BLOCK.sub(lambda match: f"{match[1]}\n{evidence_tables.TABLES[match[2]]()}\n\n{match[3]}", text)
         if BLOCK.search(text):
             pages[page] = filled
     for result in evidence_tables.learning_results():

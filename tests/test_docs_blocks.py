@@ -1,0 +1,76 @@
+"""The code on the pages works: Python blocks run, commands parse, and the tables are those of the stored results."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from esker.commands.every import add_commands
+from esker.config.flags import Parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+ELSEWHERE = {"evolution.md", "extending.md"}  # run by tests of their own
+BLOCK = re.compile(r"(<!-- not run: [^\n]+ -->\n)?```(python|bash)\n(.*?)```", re.S)
+
+
+def blocks(kind: str) -> list[tuple[str, str]]:
+    """The blocks of this language that no mark excludes, with the page's name."""
+    found = [(page.name, match) for page in PAGES for match in BLOCK.finditer(page.read_text())]
+    return [(name, match[3]) for name, match in found if match[2] == kind and not match[1]]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every esker command of the pages, without what a shell adds to it."""
+    lines = [(name, line) for name, text in blocks("bash") for line in text.replace("\\\n", " ").splitlines()]
+    found = [(name, part.strip()) for name, line in lines for part in re.split(r"&&|;|\s&(?:\s|$)|\s\|\s", line)]
+    return [(name, part) for name, part in found if part.startswith("esker ")]
+
+
+@pytest.mark.parametrize(("name", "text"), [block for block in blocks("python") if block[0] not in ELSEWHERE])
+def test_python_on_the_pages_runs(name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, name, "exec"), {"__name__": "__main__"})
+
+
+def test_commands_on_the_pages_parse() -> None:
+    refused = []
+    for name, command in commands():
+        arguments = [word for word in shlex.split(command, comments=True)[1:] if not re.match(r"\$|[<>…]|\d>", word)]
+        if "--help" in arguments or "--help-all" in arguments or "--version" in arguments or "--config" in arguments:
+            continue
+        parser = Parser(prog="esker")
+        try:
+            add_commands(parser, arguments)
+            parser.parse_strictly(arguments)
+        except Exception as error:
+            refused.append(f"{name}: {command}: {error}")
+    assert len(commands()) > 80
+    assert refused == []
+
+
+def test_commands_of_the_three_ideas_do_what_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "three-ideas.md").read_text()
+    script = "\n".join(re.findall(r"```bash\n(.*?)```", page, re.S))
+    program = tmp_path / "bin" / "esker"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m esker "$@"\n')
+    program.chmod(0o755)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    command = ["bash", "-ec", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "identical" in done.stdout
+    assert "crash/checkpoints" in done.stdout + done.stderr  # the damaged file is named
+
+
+def test_the_tables_are_those_of_the_stored_results() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "make_evidence.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
