@@ -13,6 +13,7 @@ import numpy as np
 
 from esker.algorithms.algorithm import About, Algorithm, Engine, Site, Workers
 from esker.algorithms.center import Center, Evaluates
+from esker.algorithms.device import choose_device, open_device_engine
 from esker.algorithms.episodes_task import build_task, environment_options
 from esker.algorithms.facts import Facts
 from esker.algorithms.loop import Record, conclude
@@ -31,7 +32,6 @@ from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
 from esker.worlds.environments import Environment, tried
 from esker.worlds.reference import collect_reference
-from esker.worlds.vectorizers import choose_vectorizer
 
 if TYPE_CHECKING:
     from esker.strategies.strategy import Strategy
@@ -185,8 +185,10 @@ def start(config: Any, environment: Environment, about: About, new: bool = False
 
 
 def open_engine(state: EvolutionStrategy, site: Site) -> Engine:
-    """Worker processes on this machine, or an engine on every node of the cluster that this process is connected to."""
+    """Worker processes or a device of this machine, or an engine on every node of the cluster that this process is in."""
     config, task, table = state.config, state.task, state.table
+    if config.on_device:
+        return open_device_engine(state, site)
     if config.engine == "local":
         return local_engine(task, config.workers, table, config.step_timeout)
     demand = demand_of(config, config.workers)
@@ -204,7 +206,7 @@ def synchronous(name: str, config: type[SynchronousConfig]) -> Algorithm:
         open=open_engine,
         workers=lambda config: Workers(config.workers),
         environment=environment_options,
-        complete=choose_vectorizer,
+        complete=choose_device,
     )
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from esker.algorithms.algorithm import About, Algorithm, Site, Workers
 from esker.algorithms.hybrid import Hybrid, Parts
-from esker.config.hybrids import HybridConfig, check_device
+from esker.config.device import check_device
+from esker.config.hybrids import HybridConfig
 from esker.engines.demand import Demand, critic_demand, demand_of
 from esker.engines.pool import InlinePool, LocalPool, Pool
 from esker.errors import UsageError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from esker.config.device import check_device
 from esker.config.logs import LogOptions
 from esker.config.option import option
 from esker.config.options import DEFAULT_TRAINING_STEPS, ClusterOptions, RunOptions, StopOptions
@@ -304,19 +305,3 @@ def check_actors(config: Any) -> None:
     """Refuse counts of processes that do not fit. Raises UsageError."""
     if getattr(config, "deterministic", False) and (config.workers or 0) > 1:
         raise UsageError(f"workers is {config.workers}, and --deterministic means one actor; give one of them")
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that is not there. Raises UsageError."""
-    import torch
-
-    try:
-        kind = torch.device(device)
-    except RuntimeError as error:
-        raise UsageError(f"device is {device!r}; expected cpu, cuda or cuda:N") from error
-    if kind.type not in ("cpu", "cuda"):
-        raise UsageError(f"device is {device!r}; expected cpu, cuda or cuda:N")
-    if kind.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device is {device!r}, and this machine's torch has no CUDA; use --device cpu")
-    if kind.type == "cuda" and (kind.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"device is {device!r}, and this machine has {torch.cuda.device_count()} GPUs")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
+from esker.config.device import DeviceOptions
 from esker.config.logs import LogOptions
 from esker.config.option import option
 from esker.errors import UsageError
@@ -250,6 +251,7 @@ class SynchronousConfig(
     EnvironmentOptions,
     AtariOptions,
     StopOptions,
+    DeviceOptions,
     EngineOptions,
     LogOptions,
     RunOptions,
@@ -274,6 +276,7 @@ class SynchronousConfig(
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
         self.check_logs()
+        self.check_world(self)
         self._check_network()
 
     def _check_network(self) -> None:

@@ -21,7 +21,14 @@ class SavingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeOptions(HybridStopOptions, EngineOptions, LogOptions, SavingOptions):
+class PlaceOptions:
+    """Engine"""
+
+    device: str | None = option(None, "where it goes on: cpu, cuda or cuda:N; on another device, inexactly")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions(HybridStopOptions, PlaceOptions, EngineOptions, LogOptions, SavingOptions):
     """Everything that may be given anew."""
 
 

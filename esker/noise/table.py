@@ -96,27 +96,29 @@ class TableNoise:
             )
 
     @property
-    def _places(self) -> int:
+    def places(self) -> int:
+        """How many offsets a direction can have; they are multiples of ALIGN."""
         return (self.table.size - self.dimension) // ALIGN + 1
 
     @cached_property
     def _windows(self) -> Row:
         return np.lib.stride_tricks.sliding_window_view(self.table.values, self.dimension)
 
-    def _offsets(self, generation: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(self._places)
+    def offsets(self, generation: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the directions of some numbers begin in the table."""
+        chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(self.places)
         return chosen.astype(np.int64) * ALIGN
 
     def direction(self, generation: int, number: int) -> Row:
         """ε as a view of the table."""
-        offset = key(self.seed, Purpose.PERTURBATION, generation, number) % self._places * ALIGN
+        offset = key(self.seed, Purpose.PERTURBATION, generation, number) % self.places * ALIGN
         return self.table.values[offset : offset + self.dimension]
 
     def directions(self, generation: int, numbers: NDArray[np.int64]) -> Row:
         """Several slices, copied out of the table in one pass."""
         if self._small(len(numbers)) and int(numbers[-1]) + 1 == len(numbers):
             return self._first(generation, len(numbers)).numpy().copy()
-        return self._windows[self._offsets(generation, numbers)]
+        return self._windows[self.offsets(generation, numbers)]
 
     def weighted_sum(self, generation: int, weights: Weights) -> Row:
         """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""
@@ -130,9 +132,9 @@ class TableNoise:
             return small_moments(self._first(generation, len(linear)), linear, square)
         numbers = np.flatnonzero((linear != 0) | (square != 0))
         linear, square = linear[numbers], square[numbers]
-        values = _as_torch(self.table.values)
+        values = as_torch(self.table.values)
         first, second, scratch = torch.zeros(3, self.dimension)
-        offsets = self._offsets(generation, numbers).tolist()
+        offsets = self.offsets(generation, numbers).tolist()
         for offset, one, two in zip(offsets, linear.tolist(), square.tolist(), strict=True):
             row = values[offset : offset + self.dimension]
             first.add_(row, alpha=one)
@@ -149,7 +151,7 @@ class TableNoise:
         if (kept := self._kept.get((generation, count))) is not None:
             return kept
         rows = torch.empty(count, self.dimension)
-        rows.numpy()[:] = self._windows[self._offsets(generation, np.arange(count))]
+        rows.numpy()[:] = self._windows[self.offsets(generation, np.arange(count))]
         self._kept.clear()
         self._kept[generation, count] = rows
         return rows
@@ -163,15 +165,16 @@ class TableNoise:
         import torch
 
         numbers = np.flatnonzero(weights)
-        offsets = self._offsets(generation, numbers)
-        values = _as_torch(self.table.values)
+        offsets = self.offsets(generation, numbers)
+        values = as_torch(self.table.values)
         total = torch.zeros(stop - start)
         for offset, weight in zip(offsets.tolist(), weights[numbers].tolist(), strict=True):
             total.add_(values[offset + start : offset + stop], alpha=weight)
         return total.numpy()
 
 
-def _as_torch(values: Row):  # type: ignore[no-untyped-def]  # torch is imported only where an update happens
+def as_torch(values: Row):  # type: ignore[no-untyped-def]  # torch is imported only where an update happens
+    """The values as a tensor that shares their memory."""
     import warnings
 
     import torch

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from esker.config.device import check_device, device_name
 from esker.errors import UsageError
 from esker.noise.fingerprint import fingerprint
 from esker.policies import spaces
@@ -46,3 +47,12 @@ def check_fingerprint(folder: RunFolder, env: Env, inexact: bool) -> list[str]:
     if not inexact:
         raise UsageError(f"{text}; to go on without bit-identity, add --inexact")
     return [f"{text}: going on, inexactly"]
+
+
+def compare_device(folder: RunFolder, config: Any) -> list[str]:
+    """Say that a run goes on inexactly on another device than it began on. One that is not there raises UsageError."""
+    if not getattr(config, "on_device", False):
+        return []
+    check_device(config.device)
+    then, now = folder.about().get("device"), device_name(config.device)
+    return [] if then == now else [f"the run began on {then} and goes on on {now}, inexactly"]

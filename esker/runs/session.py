@@ -9,7 +9,8 @@ from typing import Any
 from esker.algorithms.algorithm import Algorithm, Engine, Site
 from esker.algorithms.loop import State
 from esker.algorithms.observer import Observer
-from esker.runs.about import check_fingerprint, describe
+from esker.config.device import device_name
+from esker.runs.about import check_fingerprint, compare_device, describe
 from esker.runs.folder import RunFolder
 from esker.runs.paths import default_path
 from esker.runs.recovery import catch_up
@@ -45,6 +46,8 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
         config, environment, capped = limited(request.config, environment, probe)
         notices += capped
         config, chosen = algorithm.complete(config, environment, probe)
+        if getattr(config, "on_device", False):
+            about["device"] = device_name(config.device)
         if not config.fresh_environments and config.exact_resets and not reset_is_exact(probe):
             notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments helps")
     state = algorithm.start(config.elsewhere() if elsewhere else config, environment, about, True)
@@ -67,6 +70,6 @@ def resume(folder: RunFolder, algorithm: Algorithm, config: Any, environment: En
 def check_machine(folder: RunFolder, config: Any, environment: Environment) -> tuple[Any, list[str]]:
     """Refuse a machine that computes other bits, by a look at the environment; what it cannot step natively it need not."""
     with tried(environment, config.step_timeout) as probe:
-        notices = check_fingerprint(folder, probe, config.inexact)
+        notices = check_fingerprint(folder, probe, config.inexact) + compare_device(folder, config)
         stepped, chosen = confirm_vectorizer(config, environment, probe)
         return stepped, notices + chosen

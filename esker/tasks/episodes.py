@@ -99,6 +99,10 @@ class Episodes:
         share = self.statistics_share
         return share == 1 or key(self.seed, Purpose.STATISTICS, generation, member, episode) < share * UINT64
 
+    def fitness(self, total: float, signs: float, length: int) -> float:
+        """What the strategy is told of an episode: its return, or how many rewards were above less those below."""
+        return float(signs) if self.sign_fitness else self.reward_scale * (total - self.survival_bonus * length)
+
     def describe(self, generation: int, item: int) -> str:
         """Environment, member and seed of an item."""
         member, episode = self.address(item)
@@ -309,13 +313,7 @@ class Slots:
         if error is not None:
             return Result(item, math.nan, math.nan, length, None, error, trace)
         statistics = self.moments[:, row].copy() if self.counted[row] else None
-        return Result(item, self._fitness(row, total, length), total, length, statistics)
-
-    def _fitness(self, row: int, total: float, length: int) -> float:
-        """What the strategy is told of an episode."""
-        if self.task.sign_fitness:
-            return float(self.signs[row])
-        return self.task.reward_scale * (total - self.task.survival_bonus * length)
+        return Result(item, self.task.fitness(total, self.signs[row], length), total, length, statistics)
 
     def _move(self, last: int, row: int) -> None:
         """Close the gap at `row` with the last busy row; the two environments change places."""

@@ -8,7 +8,7 @@ from torch import nn
 from esker.noise.directions import Row
 from esker.policies.normalizer import CLIP, Normalizer
 from esker.policies.policy import Policy
-from esker.tools.torch_policies.heads import head_twin
+from esker.policies.torch_heads import head_twin
 from esker.tools.torch_policies.networks import Tensors, network_twin
 
 

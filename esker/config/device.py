@@ -1,0 +1,59 @@
+"""Options of a device: where policies run and worlds are stepped when not by worker processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from esker.config.option import option
+from esker.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """Engine"""
+
+    device: str | None = option(
+        None, "where worlds and policies run: cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)"
+    )
+    world: str | None = option(
+        None, "worlds on the device: torch, or module:make_world (default with --device cuda: what fits the environment)"
+    )
+
+    @property
+    def on_device(self) -> bool:
+        """Whether worlds are tensors on a device, instead of environments in worker processes."""
+        return self.world is not None or self.device not in (None, "cpu")
+
+    def check_world(self, config: Any) -> None:
+        """Refuse what only worker processes have. Raises UsageError."""
+        if not self.on_device:
+            return
+        if config.engine == "ray":
+            raise UsageError("worlds on a device are for --engine local; leave --world and --device out, or --engine")
+        for name, default in {"action_noise": 0.0, "vectorizer": None, "fresh_environments": False}.items():
+            if getattr(config, name) != default:
+                raise UsageError(f"{name} is for environments in worker processes; leave it out, or --world and --device")
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that is not there. Raises UsageError."""
+    import torch
+
+    try:
+        kind = torch.device(device)
+    except RuntimeError as error:
+        raise UsageError(f"device is {device!r}; expected cpu, cuda or cuda:N") from error
+    if kind.type not in ("cpu", "cuda"):
+        raise UsageError(f"device is {device!r}; expected cpu, cuda or cuda:N")
+    if kind.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device is {device!r}, and this machine's torch has no CUDA; use --device cpu")
+    if kind.type == "cuda" and (kind.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"device is {device!r}, and this machine has {torch.cuda.device_count()} GPUs")
+
+
+def device_name(device: str) -> str:
+    """What a device is, in words."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

@@ -1,0 +1,7 @@
+"""Populations of policies on a torch device: one row a member, one batched product a layer."""
+
+from __future__ import annotations
+
+from esker.policies.device.rows import DeviceRows, open_rows
+
+__all__ = ["DeviceRows", "open_rows"]

@@ -1,0 +1,64 @@
+"""Worlds on a torch device: classic control and a swarm in plain torch, or any that `module:make_world` makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import torch
+
+from esker.errors import UsageError
+from esker.system.imports import import_callable
+from esker.worlds.classic import CLASSIC
+from esker.worlds.device.worlds import DeviceWorlds, MakeWorld, Seeds, Stepped
+from esker.worlds.environments import Environment
+from esker.worlds.native.coverage import options_of
+
+__all__ = ["DeviceWorlds", "MakeWorld", "Seeds", "Stepped", "check_world", "open_world", "world_for"]
+
+SWARM = "esker.worlds.device.swarm:Swarm"
+IN_TORCH = (*CLASSIC, SWARM)
+
+
+def world_for(environment: Environment) -> str:
+    """The kind of world that steps an environment on a device. None that does raises UsageError."""
+    if environment.name in IN_TORCH:
+        return "torch"
+    raise UsageError(
+        f"{environment.name} has no world on a device; give one of your own with --world module:make_world, "
+        "or leave --device out"
+    )
+
+
+def check_world(world: str, environment: Environment) -> None:
+    """Refuse what a kind of world cannot step. Raises UsageError."""
+    for option, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
+        if given:
+            raise UsageError(f"{option} is for environments on the CPU, and worlds are on a device; leave --world out")
+    if world == "torch" and environment.name not in IN_TORCH:
+        raise UsageError(f"world is 'torch', which has {', '.join(IN_TORCH)}; this is {environment.name}")
+    if ":" in world:
+        import_callable(world, "world")
+    elif world != "torch":
+        raise UsageError(f"world is {world!r}; expected torch, or module:make_world")
+
+
+def open_world(world: str, environment: Environment, rows: int, device: torch.device) -> DeviceWorlds:
+    """So many worlds on a device. What a maker of the user's own raises passes through."""
+    if ":" in world:
+        return _limited(import_callable(world, "world")(rows, device, **environment.kwargs), environment)
+    if environment.name == SWARM:
+        from esker.worlds.device.swarm import SwarmWorlds
+
+        return _limited(SwarmWorlds(rows, device, **environment.kwargs), environment)
+    from esker.worlds.device.classic import ClassicDeviceWorlds
+
+    limit = environment.max_episode_steps or gym.registry[environment.name].max_episode_steps
+    return ClassicDeviceWorlds(environment.name, rows, device, limit, **options_of(environment))
+
+
+def _limited(worlds: Any, environment: Environment) -> DeviceWorlds:
+    """Worlds with the limit of the request, where it is lower than their own."""
+    limits = [limit for limit in (environment.max_episode_steps, worlds.limit) if limit is not None]
+    worlds.limit = min(limits, default=None)
+    return worlds
