@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import gymnasium as gym
 from rich.console import Console
@@ -14,6 +14,7 @@ from esker.algorithms.loop import Outcome
 from esker.algorithms.observer import Observer, Row
 from esker.cluster import connect
 from esker.config.build import build
+from esker.config.keywords import ResumeChanges, TrainOptions
 from esker.config.legacy import modernize, whole_goal
 from esker.config.options import CLUSTER_OPTIONS
 from esker.config.resume import RESUMABLE
@@ -105,7 +106,7 @@ def train(
     on_stop: Callable[[Run], None] | None = None,
     trust: Trust = False,
     foreign: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[TrainOptions],
 ) -> Run:
     """Train a policy on an environment: a Gymnasium id, `module:name`, a class or function that makes one, or an instance.
 
@@ -137,7 +138,7 @@ def resume(
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None,
     on_stop: Callable[[Run], None] | None = None,
     trust: Trust = False,
-    **changes: Any,
+    **changes: Unpack[ResumeChanges],
 ) -> Run:
     """Continue a run, bit-identical to never having stopped; stop conditions and engine options may be changed.
 
@@ -147,27 +148,25 @@ def resume(
     """
     folder = RunFolder.open(Path(run_dir))
     env = _again(folder, env, network)
-    changes, notices = _beyond_goal(folder, whole_goal(modernize(changes)[0]))
-    for name in changes:
+    asked, notices = _beyond_goal(folder, whole_goal(modernize(changes)[0]))
+    for name in asked:
         if name not in RESUMABLE:
             raise UsageError(
                 f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
             )
-    given = (
-        frozenset(changes) | (frozenset() if env is None else {"env"}) | (frozenset() if network is None else {"network"})
-    )
-    local = changes.get("engine", folder.values().get("engine", "local")) == "local"
+    given = frozenset(asked) | (frozenset() if env is None else {"env"}) | (frozenset() if network is None else {"network"})
+    local = asked.get("engine", folder.values().get("engine", "local")) == "local"
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
     folder.lock()
     mended = mend_texts(folder)
     algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
-    config = build(type(before), _known(before, changes), changes)
-    for name in config.log if "log" in changes else ():
+    config = build(type(before), _known(before, asked), asked)
+    for name in config.log if "log" in asked else ():
         find_logger(name)
     environment = environment_of(config, env)
     notices += [*mended, *connect.join_engine(config, algorithm.workers(config))]
     stepped, said = session.check_machine(folder, config, environment)
-    if changes:
+    if asked:
         values = folder.values()
         folder.write_config(config)
         record_change(folder.about(), values, folder.values())

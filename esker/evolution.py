@@ -7,12 +7,14 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from esker.algorithms.loop import Outcome, train
 from esker.algorithms.observer import Row
+from esker.config import other_names
 from esker.config.build import build, default_of
 from esker.config.evolution import EVOLUTION_RESUMABLE, EvolutionConfig
+from esker.config.keywords import EvolutionOptions
 from esker.engines.remote.engine import RemoteEngine
 from esker.engines.remote.server import WorkServer
 from esker.errors import RunError, UsageError
@@ -51,13 +53,14 @@ class Evolution:
         save_path: str | Path | None = None,
         on_iteration: Callable[[Row], bool | str | None] | None = None,
         server: WorkServer | None = None,
-        **options: Any,
+        **options: Unpack[EvolutionOptions],
     ) -> None:
+        given, renamed = other_names.translate(options)
         if server is not None:
-            options = parts.check_served(reward, reward_batch, options, tests=test_kwargs is not None)
+            given = parts.check_served(reward, reward_batch, given, tests=test_kwargs is not None)
             reward = parts.by_workers
-        parts.check_form(reward, reward_batch, options, tests=test_kwargs is not None)
-        self.config = config = build(EvolutionConfig, options)
+        parts.check_form(reward, reward_batch, given, tests=test_kwargs is not None)
+        self.config = config = build(EvolutionConfig, given)
         self.model = model
         self._server = server
         self.save_path = None if save_path is None else Path(save_path)
@@ -68,6 +71,8 @@ class Evolution:
         self.outcome: Outcome | None = None
         self.notices: list[str] = []  # what the user should know: what was repaired on resume, what falls back
         self.tested: float | None = None  # by the test call of the report after the last iteration, if there was one
+        for text in renamed:
+            self.note(text)
         self._test_kwargs = test_kwargs
         self._tester: Caller | None = None
         self._report_every: int | None = None

@@ -1,0 +1,72 @@
+"""Typed options: mypy knows every keyword of train, resume and Evolution, and refuses misspelt ones."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import esker
+from esker.config.keywords import EvolutionOptions, ResumeChanges, TrainOptions
+from esker.tools.keywords import source
+
+ROOT = Path(__file__).parent.parent
+USER = """
+from typing import Unpack
+from keywords import ResumeChanges, TrainOptions
+def train(env: str, **options: Unpack[TrainOptions]) -> None: ...
+def resume(run: str, **changes: Unpack[ResumeChanges]) -> None: ...
+train("CartPole-v1", population=8, lr=0.1, hidden=(8, 8), optimizer="adam", goal=None, seed=3, network=object())
+resume("run", generations=5, workers=2)
+train("CartPole-v1", populatoin=8)
+train("CartPole-v1", population="many")
+train("CartPole-v1", optimizer="adamm")
+resume("run", sigma=0.1)
+"""
+
+
+def test_file_is_what_the_options_say() -> None:
+    written = (ROOT / "esker" / "config" / "keywords.py").read_text()
+    lines = [line.strip() for line in written.splitlines() if line.strip()]
+    expected = [line.strip() for line in source().splitlines() if line.strip()]
+    hint = "python -m esker.tools.keywords > esker/config/keywords.py && ruff format esker/config/keywords.py"
+    assert "".join(lines).replace(" ", "") == "".join(expected).replace(" ", ""), f"options changed; run: {hint}"
+
+
+def test_mypy_takes_options_and_refuses_misspelt_ones(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "esker" / "config" / "keywords.py", tmp_path / "keywords.py")  # alone, it is checked in a second
+    (tmp_path / "user.py").write_text(USER)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", os.devnull, "user.py"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout.splitlines()
+    assert [int(line.split(":")[1]) for line in found if ": error:" in line] == [8, 9, 10, 11]
+    assert "populatoin" in found[0]
+
+
+def test_functions_take_these_options() -> None:
+    kinds = {esker.train: TrainOptions, esker.resume: ResumeChanges, esker.Evolution.__init__: EvolutionOptions}
+    for function, kind in kinds.items():
+        signature = inspect.signature(function)
+        (keywords,) = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD]
+        assert keywords.annotation == f"Unpack[{kind.__name__}]"
+
+
+def test_evolution_takes_other_names_with_a_notice() -> None:
+    evolution = esker.Evolution(
+        torch.zeros(2),
+        lambda x: 0.0,
+        popsize=6,
+        stdev_init=0.3,
+        workers=0,
+        quiet=True,
+        noise="counter",  # type: ignore[call-arg]
+    )
+    assert (evolution.config.population, evolution.config.sigma) == (6, 0.3)
+    assert "popsize = 6 is population = 6" in evolution.notices
+    with pytest.raises(esker.UsageError, match="did you mean 'population'"):
+        esker.Evolution(torch.zeros(2), lambda x: 0.0, populatoin=6)  # type: ignore[call-arg]
