@@ -14,7 +14,7 @@ from typing import Any
 from esker.cli import main
 
 SECONDS = 30  # for one command
-EXAMPLES = int(os.environ.get("ESKER_FUZZ", "60"))  # cases of each test; `make faults` sets thousands
+EXAMPLES = int(os.environ.get("ESKER_FUZZ", "40"))  # cases of each test; `make faults` sets thousands
 CANARY = "esker_fuzz_canary"  # a module that leaves a mark when it is imported
 
 
