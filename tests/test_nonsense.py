@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from small_runs import QUICK, small_run
 
 import esker
@@ -20,6 +21,7 @@ CASES = [
     ([*TRAIN, "--momentum", "1e308", "--optimizer", "sgd"], "momentum"),
     ([*TRAIN, "--sigma", "1e30"], "sigma"),
     ([*TRAIN, "--lr", "1e300"], "lr"),
+    ([*TRAIN, "--cap-factor", "2"], "cap_factor is for --adaptive-cap threshold"),
     ([*TRAIN, "--population", str(10**12)], "population"),
     ([*TRAIN, "--env-kwargs", '{"a": null}'], "env_kwargs"),
     ([*TRAIN, "--env-kwargs", '{"a": "\\ud800"}'], "env_kwargs"),
@@ -69,6 +71,13 @@ def test_a_policy_refuses_an_observation_that_is_no_number() -> None:
 def test_an_infinite_sigma_is_refused() -> None:
     with pytest.raises(ValueError, match="sigma is inf"):
         OpenAIES([0.0], sigma=float("inf"))
+
+
+def test_a_state_without_numbers_is_refused() -> None:
+    strategy = OpenAIES([0.0, 0.0])
+    state = strategy.state_dict() | {"center": torch.tensor([float("nan"), 0.0])}
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        strategy.load_state_dict(state)
 
 
 def test_an_error_whose_text_raises_has_a_name() -> None:

@@ -275,6 +275,10 @@ class SynchronousConfig(
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
+        for name in ("cap_initial", "cap_threshold", "cap_factor"):
+            default = type(self).__dataclass_fields__[name].default
+            if self.adaptive_cap != "threshold" and getattr(self, name) != default:
+                raise UsageError(f"{name} is for --adaptive-cap threshold; add that, or leave it out")
         self.check_logs()
         self.check_world(self)
         self._check_network()

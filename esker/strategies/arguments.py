@@ -96,3 +96,5 @@ def check_same_size(state: torch.Tensor, center: torch.Tensor) -> None:
     """Refuse a state of another centre."""
     if state.shape != center.shape:
         raise ValueError(f"the state has {state.numel():,} parameters; this strategy has {center.numel():,}")
+    if not torch.isfinite(state).all():
+        raise ValueError("the state's centre holds NaN or infinity; expected finite numbers")
