@@ -112,7 +112,7 @@ def test_other_bits_fall_back_to_gymnasium_with_a_note(tmp_path, capsys, monkeyp
 
 
 def test_versions_that_were_not_checked_take_the_general_path(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(native.coverage, "CHECKED", {("gymnasium", "0.1"), ("mujoco", "0.1")})
+    monkeypatch.setattr(native.coverage, "CHECKED", ({"gymnasium": "0.1", "mujoco": "0.1"},))
     assert train(tmp_path / "default").config.vectorizer == "gymnasium"
     assert train(tmp_path / "asked", vectorizer="native", quiet=False).config.vectorizer == "gymnasium"
     assert "native stepping was not checked with gymnasium" in " ".join(capsys.readouterr().out.split())
@@ -121,7 +121,7 @@ def test_versions_that_were_not_checked_take_the_general_path(tmp_path, capsys, 
 def test_a_native_run_resumes_by_gymnasium_where_native_cannot_be_had(tmp_path, monkeypatch):
     whole = train(tmp_path / "whole", generations=3)
     train(tmp_path / "parts", generations=1)
-    monkeypatch.setattr(native.coverage, "CHECKED", set())
+    monkeypatch.setattr(native.coverage, "CHECKED", ())
     parts = esker.resume(tmp_path / "parts", generations=3)
     assert journal(parts) == journal(whole)
     assert center(parts).tobytes() == center(whole).tobytes()
