@@ -7,17 +7,12 @@ items are simply evaluated again.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import selectors
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -27,46 +22,23 @@ from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, 
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.engines.sharing import Sharing, sharing_after
+from esker.engines.supervisor import ATTEMPTS, START, CannotStart, Supervisor, WorkerProcess
 from esker.errors import RunError
-from esker.noise.table import NoiseTable, anonymous_memory
-from esker.system.lifeline import inherited
+from esker.noise.table import NoiseTable
 from esker.tasks.task import Job, Task
 
-ATTEMPTS = 3  # an item whose worker is lost this often stops the run
-START = 60.0  # seconds beyond the limit of a step that a worker may take to start and make its environments
-LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
-SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
+class Worker(WorkerProcess):
+    """One worker process, and what it has of the generation under way."""
 
-class CannotStart(RunError):
-    """The workers of this machine cannot start; another machine's may."""
-
-
-class Worker:
-    """One worker process as its engine sees it."""
-
-    def __init__(self, row: int, rows: int, board_fd: int, life_fd: int, setup: Setup) -> None:
-        self.connection, theirs = Pipe()
-        descriptors = [theirs.fileno(), life_fd, board_fd] + ([setup.table[0]] if setup.table else [])
-        numbers = [str(n) for n in (theirs.fileno(), life_fd, board_fd, row, rows)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "esker.engines.worker", *numbers],
-            pass_fds=descriptors,
-            env=os.environ | SINGLE_THREAD | inherited(setup.path),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the engine's to handle
-        )
-        theirs.close()
-        self.row = row
+    def __init__(self, supervisor: Supervisor, row: int) -> None:
+        super().__init__(supervisor, row)
         self.sent = 0
         self.items: set[int] = set()
         self.ready = False
         self.wants = False
         self.in_generation = False
         self.farewells = 0  # of earlier generations, still to come
-        self.progress: tuple[int, int] = (0, 0)
-        self.started_at = self.progress_at = time.monotonic()
-        self.stopped = False
 
 
 class LocalEngine:
@@ -77,11 +49,10 @@ class LocalEngine:
         self.step_timeout = step_timeout
         self._setup = Setup(list(sys.path), cloudpickle.dumps(task), (table.descriptor, table.size) if table else None)
         self._count = workers
-        self._board_fd = anonymous_memory(workers * BOARD_FIELDS * 8)
-        self._board = memoryview(mmap.mmap(self._board_fd, workers * BOARD_FIELDS * 8)).cast("q")
-        self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
+        shared = [table.descriptor] if table else []
+        self._supervisor = Supervisor("esker.engines.worker", workers, BOARD_FIELDS, self._setup.path, shared)
+        self._board = self._supervisor.board
         self._bell, self._bell_button = os.pipe()
-        self._looked_at = time.monotonic()
         self._sharing = Sharing()
         self._failed_starts = 0
         self._plan: Plan | None = None
@@ -133,20 +104,16 @@ class LocalEngine:
 
     def close(self) -> None:
         """End the workers and free what they shared."""
-        for worker in self._workers.values():
-            worker.process.kill()
-            worker.process.wait()
-            worker.connection.close()
+        self._supervisor.close(self._workers.values())
         self._workers.clear()
         self._ears.close()
-        for descriptor in (self._life, self._life_end, self._bell, self._bell_button, self._board_fd):
+        for descriptor in (self._bell, self._bell_button):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
     def _start(self, row: int) -> Worker:
-        for field in range(BOARD_FIELDS):
-            self._board[row * BOARD_FIELDS + field] = 0
-        worker = Worker(row, self._count, self._board_fd, self._life, self._setup)
+        self._supervisor.clear(row)
+        worker = Worker(self._supervisor, row)
         self._workers[worker.connection] = worker
         self._ears.register(worker.connection, selectors.EVENT_READ, worker)
         self._send(worker, self._setup)
@@ -161,8 +128,7 @@ class LocalEngine:
         self._grant(worker, plan)
 
     def _send(self, worker: Worker, message: Any) -> None:
-        with contextlib.suppress(OSError):  # a dead worker's connection ends, and `_pump` finds that out
-            worker.connection.send(message)
+        worker.send(message)
         worker.sent += 1
         self._board[worker.row * BOARD_FIELDS + 2] = worker.sent
 
@@ -178,7 +144,7 @@ class LocalEngine:
 
     def _pump(self, plan: Plan) -> None:
         """Wait for workers to say something, and act on it."""
-        for heard, _ in self._ears.select(self._patience()):
+        for heard, _ in self._ears.select(self._supervisor.patience(self.step_timeout)):
             worker: Worker | None = heard.data
             if worker is None:
                 os.read(self._bell, 4096)
@@ -192,11 +158,8 @@ class LocalEngine:
             self._hear(worker, message, plan)
         if self.step_timeout is not None:
             self._watch(plan)
-        if time.monotonic() - self._looked_at > LOOK_EVERY:
-            self._replace_stopped(plan)
-
-    def _patience(self) -> float:
-        return LOOK_EVERY if self.step_timeout is None else min(max(self.step_timeout / 4, 0.01), LOOK_EVERY)
+        for stopped in self._supervisor.found_stopped(list(self._workers.values())):
+            self._lost(stopped, plan, "the worker process was stopped")
 
     def _grant_all(self, plan: Plan) -> None:
         if plan.complete is None:
@@ -228,10 +191,8 @@ class LocalEngine:
         """A worker died: blame the item it was stepping, put its items back, start another in its place."""
         del self._workers[worker.connection]
         self._ears.unregister(worker.connection)
-        worker.connection.close()
-        worker.process.kill()
-        status = worker.process.wait()
-        why = why or _cause(status)
+        ended = worker.end()
+        why = why or ended
         blamed = self._board[worker.row * BOARD_FIELDS + 1]
         if not worker.ready:
             self._failed_starts += 1
@@ -261,28 +222,3 @@ class LocalEngine:
                 worker.progress, worker.progress_at = progress, now
             elif now - worker.progress_at > self.step_timeout:
                 self._lost(worker, plan, f"a step took longer than {self.step_timeout:g} s")
-
-    def _replace_stopped(self, plan: Plan) -> None:
-        """Replace workers that someone stopped (SIGSTOP): they would hold the generation for ever."""
-        self._looked_at = time.monotonic()
-        for worker in list(self._workers.values()):
-            stopped = _is_stopped(worker.process.pid)
-            if stopped and worker.stopped:
-                self._lost(worker, plan, "the worker process was stopped")
-            worker.stopped = stopped
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (OSError, IndexError):  # gone, or a system without /proc
-        return False
-    return state == "T"
-
-
-def _cause(status: int) -> str:
-    if status >= 0:
-        return f"the worker process ended with status {status}"
-    name = signal.Signals(-status).name
-    hint = " (out of memory?)" if name == "SIGKILL" else ""
-    return f"the worker process was ended by {name}{hint}"

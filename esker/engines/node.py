@@ -18,10 +18,11 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.engines.local import CannotStart, LocalEngine
+from esker.engines.local import LocalEngine
 from esker.engines.openplan import OpenPlan
 from esker.engines.packing import Packed, pack
 from esker.engines.replica import Replica
+from esker.engines.supervisor import CannotStart
 from esker.errors import RunError, UsageError
 from esker.noise.directions import Row
 from esker.noise.table import NoiseTable, TableNoise

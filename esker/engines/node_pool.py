@@ -10,9 +10,9 @@ import threading
 from dataclasses import dataclass
 from queue import SimpleQueue
 
-from esker.engines.local import CannotStart
 from esker.engines.node import NodeSetup, Welcome, received
 from esker.engines.pool import LocalPool
+from esker.engines.supervisor import CannotStart
 from esker.errors import RunError
 from esker.learners.rows import Rows, SharedRows
 from esker.tasks.requests import Failed, Request

@@ -6,26 +6,19 @@ the workers' connections, so no core is spent on polling.
 
 from __future__ import annotations
 
-import contextlib
-import mmap
-import os
-import subprocess
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Protocol
 
 import cloudpickle
 
-from esker.engines.local import ATTEMPTS, LOOK_EVERY, SINGLE_THREAD, START, CannotStart, _cause, _is_stopped
+from esker.engines.supervisor import ATTEMPTS, START, CannotStart, Supervisor, WorkerProcess
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
-from esker.noise.table import anonymous_memory
-from esker.system.lifeline import inherited
 from esker.tasks.hybrid import HybridTask, Workbench
 from esker.tasks.requests import Answer, CriticWork, Failed, Request, Trial
 
@@ -90,40 +83,20 @@ class InlinePool:
         self.bench.close()
 
 
-class PoolWorker:
-    """One worker process as its pool sees it."""
+class PoolWorker(WorkerProcess):
+    """One worker process, and the request that it has."""
 
-    def __init__(self, kind: Kind, number: int, board_fd: int, life_fd: int, setup: PoolSetup) -> None:
-        self.connection, theirs = Pipe()
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "esker.engines.pool_worker",
-                *map(str, (theirs.fileno(), life_fd, board_fd, number)),
-            ],
-            pass_fds=[theirs.fileno(), life_fd, board_fd, setup.rows[0]],
-            env=os.environ | SINGLE_THREAD | inherited(setup.path),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the pool's to handle
-        )
-        theirs.close()
+    def __init__(self, supervisor: Supervisor, row: int, kind: Kind, setup: PoolSetup) -> None:
+        super().__init__(supervisor, row)
         self.kind = kind
-        self.number = number
         self.work: tuple[int, Request] | None = None
-        self.progress = 0
-        self.progress_at = time.monotonic()
-        self.stopped = False
-        with contextlib.suppress(OSError):  # a dead worker's connection ends, and `wait` finds that out
-            self.connection.send(setup)
+        self.send(setup)
 
     def give(self, ticket: int, request: Request) -> None:
         """Send a request."""
         self.work = ticket, request
         self.progress_at = time.monotonic()
-        with contextlib.suppress(OSError):
-            self.connection.send(request)
+        self.send(request)
 
 
 class LocalPool:
@@ -135,12 +108,9 @@ class LocalPool:
         count = sum(kinds.values())
         self.step_timeout = step_timeout
         self._setup = PoolSetup(list(sys.path), cloudpickle.dumps(task), (rows.descriptor, rows.width))
-        self._board_fd = anonymous_memory(count * 8)
-        self._board = memoryview(mmap.mmap(self._board_fd, count * 8)).cast("q")
-        self._life, self._life_end = os.pipe()  # workers read it to its end, which is the end of this process
+        self._supervisor = Supervisor("esker.engines.pool_worker", count, 1, self._setup.path, [rows.descriptor])
         self._losses: Counter[int] = Counter()
         self._tickets = 0
-        self._looked_at = time.monotonic()
         self._workers: dict[Connection, PoolWorker] = {}
         for number, kind in enumerate(kind for kind, many in kinds.items() for _ in range(many)):
             self._start(kind, number)
@@ -165,8 +135,7 @@ class LocalPool:
         """Block until something is answered."""
         answers: list[tuple[int, Answer]] = []
         while not answers and any(worker.work for worker in self._workers.values()):
-            patience = LOOK_EVERY if self.step_timeout is None else min(max(self.step_timeout / 4, 0.01), LOOK_EVERY)
-            for connection in wait(list(self._workers), timeout=patience):
+            for connection in wait(list(self._workers), timeout=self._supervisor.patience(self.step_timeout)):
                 worker = self._workers[connection]  # type: ignore[index]
                 try:
                     answer: Answer = worker.connection.recv()
@@ -179,28 +148,27 @@ class LocalPool:
                 answers.append((ticket, checked(request, answer)))
             if self.step_timeout is not None:
                 self._watch(self.step_timeout)
-            if time.monotonic() - self._looked_at > LOOK_EVERY:
-                self._replace_stopped()
+            for stopped in self._supervisor.found_stopped(list(self._workers.values())):
+                self._lost(stopped, "the worker process was stopped")
         return answers
 
     def _start(self, kind: Kind, number: int) -> PoolWorker:
-        self._board[number] = 0
-        worker = PoolWorker(kind, number, self._board_fd, self._life, self._setup)
+        self._supervisor.clear(number)
+        worker = PoolWorker(self._supervisor, number, kind, self._setup)
         self._workers[worker.connection] = worker
         return worker
 
     def _lost(self, worker: PoolWorker, why: str | None = None) -> None:
         """A worker died: start another and ask it again, three times at most."""
         del self._workers[worker.connection]
-        worker.connection.close()
-        worker.process.kill()
-        why = why or _cause(worker.process.wait())
+        ended = worker.end()
+        why = why or ended
         name = name_of(worker.work[1]) if worker.work else "an idle worker"
         ticket = worker.work[0] if worker.work else 0
         self._losses[ticket] += 1
         if self._losses[ticket] >= ATTEMPTS:
             raise RunError(f"{name}: {why}, {ATTEMPTS} times in a row")
-        replacement = self._start(worker.kind, worker.number)
+        replacement = self._start(worker.kind, worker.row)
         if worker.work:
             replacement.give(*worker.work)
 
@@ -208,8 +176,8 @@ class LocalPool:
         """Kill workers that have not finished a step in time; a time-out never becomes a fitness."""
         now = time.monotonic()
         for worker in list(self._workers.values()):
-            progress = self._board[worker.number]
-            if progress == 0 and worker.work is not None:  # it is still starting
+            progress = (self._supervisor.board[worker.row],)
+            if progress == (0,) and worker.work is not None:  # it is still starting
                 if now - worker.progress_at > limit + START:
                     self._lost(worker, f"starting it took longer than {limit + START:g} s")
             elif progress != worker.progress or worker.work is None:
@@ -217,25 +185,10 @@ class LocalPool:
             elif now - worker.progress_at > limit:
                 self._lost(worker, f"a step took longer than {limit:g} s")
 
-    def _replace_stopped(self) -> None:
-        """Replace workers that someone stopped (SIGSTOP): they would hold the run for ever."""
-        self._looked_at = time.monotonic()
-        for worker in list(self._workers.values()):
-            stopped = _is_stopped(worker.process.pid)
-            if stopped and worker.stopped:
-                self._lost(worker, "the worker process was stopped")
-            worker.stopped = stopped
-
     def close(self) -> None:
         """End the workers and free what they shared."""
-        for worker in self._workers.values():
-            worker.process.kill()
-            worker.process.wait()
-            worker.connection.close()
+        self._supervisor.close(self._workers.values())
         self._workers.clear()
-        for descriptor in (self._life, self._life_end, self._board_fd):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
 
 
 def ask_all(pool: Pool, requests: Sequence[Request], aside: Callable[[int, Answer], None] | None = None) -> list[Answer]:

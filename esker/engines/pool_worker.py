@@ -20,7 +20,7 @@ from esker.tasks.rollouts import what_failed
 
 def main() -> None:
     """Entry point: descriptors of the connection, of the parent's life line and of the board, and the board's entry."""
-    connection_fd, life_fd, board_fd, number = (int(value) for value in sys.argv[1:])
+    connection_fd, life_fd, board_fd, number, _ = (int(value) for value in sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hold_lifeline()
     threading.Thread(target=_exit_with_parent, args=(life_fd,), daemon=True).start()

@@ -166,9 +166,9 @@ def _check_end(
 
 
 def _wake(pid: int, counts: Counter[str]) -> None:
-    from esker.engines.local import _is_stopped
+    from esker.engines.supervisor import is_stopped
 
-    if _is_stopped(pid):
+    if is_stopped(pid):
         counts["stopped workers that outlived their parent"] += 1
         os.kill(pid, signal.SIGCONT)
 
