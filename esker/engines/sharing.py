@@ -30,9 +30,9 @@ def sharing_after(lengths: Iterable[int], seconds: float) -> Sharing:
     """The sharing of the next generation, from the lengths of this one's items and the work that one of them was.
 
     Episodes of one length finish together when shared out at once: whoever came back for more first would get too much.
-    Others even out while few are held: with 462 episodes of Humanoid on 16 workers, handing out most of them at the start
-    left a fifth of the workers' time unused. Items shorter than a reply are held in number. A function's length is always
-    1 and tells nothing of how long it takes.
+    Others even out while few are held: in a model of 462 unequal episodes on 16 workers, handing out most of them at the
+    start left a fifth of the workers' time unused. Items shorter than a reply are held in number. A function's length is
+    always 1 and tells nothing of how long it takes.
     """
     distinct = set(lengths)
     if distinct == {1}:
