@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import esker
 from esker.cli import main
@@ -98,3 +99,15 @@ def test_the_table_names_the_columns_people_look_for(tmp_path: Path, capsys: pyt
     header, line = capsys.readouterr().out.splitlines()[:2]
     assert header.split() == ["run", "environment", "algo", "seed", "generation", "steps", "best", "status", "age"]
     assert line.split()[:3] == [str(tmp_path / "run"), "CartPole-v1", "es"]
+
+
+def test_a_run_of_evolution_is_listed_among_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Any] = {"workers": 0, "noise": "counter", "quiet": True, "run_dir": str(tmp_path / "f")}
+    esker.Evolution(torch.zeros(3), lambda model: -float((model**2).sum()), **options).run(2)
+    (entry,) = listing(capsys, str(tmp_path))
+    assert (entry["env"], entry["algo"], entry["generation"], entry["status"]) == (
+        "reward function",
+        "function",
+        2,
+        "finished",
+    )

@@ -69,7 +69,7 @@ def summarize(folder: RunFolder, now: float) -> RunSummary:
     moved = folder.journal_file if folder.journal_file.exists() else folder.config_file
     return RunSummary(
         path=str(folder.path),
-        env=str(config.get("env", "?")),
+        env=str(config.get("env", "reward function" if config.get("algo") == "function" else "?")),
         algo=str(config.get("algo", "?")),
         seed=seed if isinstance(seed, int) else None,
         generation=row["generation"] + 1 if row else 0,
