@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Unpack
 
 from esker.algorithms.loop import Outcome, train
@@ -21,7 +22,7 @@ from esker.errors import RunError, UsageError
 from esker.functions import assembly as parts
 from esker.functions.batches import Batches
 from esker.functions.parameters import Filter, Subject
-from esker.functions.reward import BadReward, Function, number
+from esker.functions.reward import BadReward, Function, label, number
 from esker.functions.saving import check_path, save
 from esker.functions.task import Caller, Functions, generators_kept, seed_generators
 from esker.noise.address import Purpose, episode_seed
@@ -63,6 +64,7 @@ class Evolution:
         self.config = config = build(EvolutionConfig, given)
         self.model = model
         self._server = server
+        self._publication: Any = None  # how a cluster's viewers see a run under way
         self.save_path = None if save_path is None else Path(save_path)
         if self.save_path is not None:
             check_path(self.save_path)
@@ -136,8 +138,10 @@ class Evolution:
             self._folder.lock()
         status = "failed"
         try:
-            with self._engine() as engine:
+            with self._engine() as engine, self._shown(engine) as self._publication:
                 self.outcome = train(self._folder or Nowhere(), self._state, engine, self._seen)
+                if self._publication is not None:
+                    self._publication.end("finished", self.outcome.reason)
             status = f"finished: {self.outcome.reason}"
         except KeyboardInterrupt:
             status = "interrupted"
@@ -163,6 +167,30 @@ class Evolution:
         fingerprint = parts.about(self._flat, self._task)["fingerprint"]
         return cluster_engine(self.config, self._task, self._table, self.note, fingerprint)
 
+    def _shown(self, engine: Any) -> contextlib.AbstractContextManager[Any]:
+        """Where a cluster's viewers see this run: nowhere, unless it has a run folder and joined a cluster."""
+        if self.config.engine == "local" or self._server is not None or self._folder is None:
+            return contextlib.nullcontext()
+        from esker.cluster.board import published
+        from esker.cluster.connect import is_own
+
+        assert isinstance(self._task, Functions)
+        names = (
+            "algo",
+            "seed",
+            "population",
+            "generation_limit",
+            "steps",
+            "training_limit",
+            "wall_time",
+            "goal",
+            "patience",
+        )
+        shown = {name: getattr(self._state.config, name) for name in names} | {"env": label(self._task.call.function)}
+        return (
+            contextlib.nullcontext() if is_own() else published(self._folder, SimpleNamespace(**shown), engine, self.history)
+        )
+
     def _new_folder(self, path: Path) -> RunFolder:
         stored = replace(self.config, run_dir=None)  # a run folder can be moved: it does not name itself
         folder = RunFolder.create(path, stored, parts.about(self._flat, self._task))
@@ -174,6 +202,8 @@ class Evolution:
         self.tested = None
         if self._report_every is not None and self.iteration % self._report_every == 0:
             self._report(row)
+        if self._publication is not None and (asked := self._publication.row(row)):
+            return str(asked)
         stop = self.on_iteration is not None and self.on_iteration(row)
         return stop if isinstance(stop, str) and stop else "stopped by on_iteration" if stop else None
 

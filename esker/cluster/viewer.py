@@ -24,7 +24,7 @@ def launch(request: Request, files: dict[str, bytes], place: Any, gpus: float = 
     """Start a run's coordinator. A name that is active already raises UsageError."""
     import ray
 
-    _clear(request.name)
+    make_way(request.name)
     options: dict[str, Any] = {
         "name": request.name,
         "namespace": NAMESPACE,
@@ -120,7 +120,7 @@ def bring_home(coordinator: Any, name: str, path: Path) -> bool:
     return True
 
 
-def _clear(name: str) -> None:
+def make_way(name: str) -> None:
     """Make way for a new coordinator: one whose run has ended is dismissed, an active one raises UsageError."""
     import ray
 

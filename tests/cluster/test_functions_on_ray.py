@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from cluster_helpers import wait_for
 from torch import nn
 
 import esker
@@ -74,6 +76,27 @@ def test_a_killed_node_engine_costs_only_its_members(two_nodes: Any, monkeypatch
     assert killed
     assert any("was lost" in notice for notice in evolution.notices)
     assert bits(network) == alone(40)
+
+
+def test_a_run_is_listed_watched_and_stopped_from_elsewhere_and_resumes(two_nodes: Any, tmp_path: Path, cli: Any) -> None:
+    network, path, options = model(), tmp_path / "evolving", OPTIONS | {"engine": "ray", "address": two_nodes.address}
+    evolution = esker.Evolution(network, reward, run_dir=str(path), **options)
+    thread = threading.Thread(target=evolution.run, args=(5000,), daemon=True)
+    thread.start()
+    wait_for(lambda: len(evolution.history) >= 3, 60)
+    listed = json.loads(cli("runs", "--cluster", "--address", two_nodes.address, "--json").stdout)
+    run = next(run for run in listed if run["name"] == "evolving")
+    assert (run["env"], run["algo"], run["status"], run["workers"] >= 1) == ("reward", "function", "running", True)
+    done = cli("stop", "evolving", "--address", two_nodes.address)
+    assert (done.returncode, "evolving: stopped by esker stop" in done.stdout) == (0, True)
+    thread.join(30)
+    assert not thread.is_alive()
+    count = evolution.iteration
+    esker.Evolution.resume(path, network, reward, engine="local", address=None, workers=0).run(1)
+    assert bits(network) == alone(count + 1)
+    attached = cli("attach", "evolving", "--address", two_nodes.address)
+    assert attached.returncode == 0, attached.stderr
+    assert f"{count:,}" in attached.stdout
 
 
 def test_what_cannot_be_sent_and_what_a_node_lacks_is_said_in_one_line(two_nodes: Any, tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""A run whose loop is in a user's own process, shown to the cluster: `esker attach`, `stop` and `runs --cluster` find it.
+
+The board is a named actor beside that process. It ends with it; the run folder is what continues the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from esker.cluster import copies
+from esker.cluster.coordinator import End, News, Summary
+from esker.cluster.viewer import here, make_way
+from esker.engines.ray import RayEngine
+from esker.engines.roster import NAMESPACE
+from esker.runs.folder import RunFolder
+
+Row = dict[str, Any]
+
+
+class Board:
+    """Answers viewers as a coordinator does, with what the process of the loop tells it."""
+
+    def __init__(self, name: str, path: str, shown: SimpleNamespace, rows: list[Row]) -> None:
+        self._name, self._path, self._shown = name, path, shown
+        self._changed = threading.Condition()
+        self._rows, self._workers = list(rows), (0, 0)
+        self._end: End | None = None
+        self._stopping = False
+
+    def push(self, row: Row, nodes: int, workers: int) -> bool:
+        """A generation was committed; returns whether somebody wants the run to stop."""
+        with self._changed:
+            self._rows.append(row)
+            self._workers = (nodes, workers)
+            self._changed.notify_all()
+            return self._stopping
+
+    def finish(self, end: End) -> None:
+        """The loop is over."""
+        with self._changed:
+            self._end = end
+            self._changed.notify_all()
+
+    def config(self, patience: float) -> SimpleNamespace:
+        """What viewers show of the configuration."""
+        return self._shown
+
+    def follow(self, generation: int, life: int, notes: int, patience: float) -> News:
+        """What happened since a generation; waits for something to happen."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._rows) > generation or self._end is not None, patience)
+            return News(1, self._rows[generation:], [], self._end)
+
+    def stop(self) -> None:
+        """Ask the loop to stop after the generation under way."""
+        with self._changed:
+            self._stopping = True
+
+    def summary(self) -> Summary:
+        """This run in one line."""
+        with self._changed:
+            last, (nodes, workers) = (self._rows[-1] if self._rows else None), self._workers
+            status = self._end.kind if self._end else "stopping" if self._stopping else "running"
+        generation, score = (last["generation"], last["center_return"]) if last else (0, None)
+        shown = (self._shown.env, self._shown.algo, generation, score)
+        return Summary(self._name, *shown, nodes, workers, status, self._path, platform.node())
+
+    def files(self) -> dict[str, bytes]:
+        """The run folder's essentials, for a viewer on another machine."""
+        return copies.essentials(RunFolder(Path(self._path)))
+
+    def facts_length(self) -> int | None:
+        """How far the run folder is, in bytes of facts."""
+        return copies.facts_length(Path(self._path))
+
+
+class Publication:
+    """The loop's side of a board; a cluster that does not answer never holds the loop up."""
+
+    def __init__(self, actor: Any, engine: RayEngine) -> None:
+        self._actor, self._engine = actor, engine
+        self._answer: Any = None
+        self._stopping = False
+
+    def row(self, row: Row) -> str | None:
+        """Show a generation; returns why to stop, if somebody asked for that."""
+        import ray
+
+        with contextlib.suppress(Exception):
+            if self._answer is not None and ray.wait([self._answer], timeout=0.5)[0]:
+                self._stopping = self._stopping or ray.get(self._answer)
+            self._answer = self._actor.push.remote(row, len(self._engine.nodes), self._engine.workers)
+        return "stopped by esker stop" if self._stopping else None
+
+    def end(self, kind: str, text: str) -> None:
+        """Tell viewers how the run ended."""
+        import ray
+
+        with contextlib.suppress(Exception):
+            ray.get(self._actor.finish.remote(End(kind, text)), timeout=10)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def published(folder: RunFolder, shown: SimpleNamespace, engine: RayEngine, rows: list[Row]) -> Iterator[Publication]:
+    """Show a run under its folder's name while it goes on. A name that is active already raises UsageError."""
+    import ray
+
+    name = folder.path.name
+    make_way(name)
+    options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "num_cpus": 0, "max_concurrency": 16}
+    made: Any = ray.remote(Board).options(**options, scheduling_strategy=here())
+    publication = Publication(made.remote(name, str(folder.path.resolve()), shown, rows), engine)
+    try:
+        yield publication
+    except KeyboardInterrupt:
+        publication.end("interrupted", "interrupted in its own process")
+        raise
+    except Exception as error:
+        publication.end("failed", (str(error).splitlines() or [type(error).__name__])[0])
+        raise
