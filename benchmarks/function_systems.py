@@ -100,18 +100,27 @@ def evotorch_loop(case: dict[str, Any]) -> Loop:
     return Loop(searcher.step, lambda: float(searcher.population.evals.min()), lambda: None)
 
 
-def evosax_loop(case: dict[str, Any]) -> Loop:
+@lru_cache(maxsize=2)
+def _compiled(name: str, strategy: str, d: int, population: int) -> tuple[Any, Any]:
+    """A function and a strategy of evosax, which JAX compiles once for all seeds."""
     import evosax.algorithms as algorithms
     import jax
     import jax.numpy as jnp
     from evosax.core.optimizer import clipup
 
-    d, name = case["dimension"], case["strategy"]
-    f = jax.jit(function(case["function"], jnp, d))
-    make = {"pgpe": "PGPE", "snes": "SNES", "sep-cma": "Sep_CMA_ES", "cma": "CMA_ES"}[name]
+    make = {"pgpe": "PGPE", "snes": "SNES", "sep-cma": "Sep_CMA_ES", "cma": "CMA_ES"}[strategy]
     lr, most = speeds(d)
-    options = {"optimizer": clipup(learning_rate=lr, max_velocity=most)} if name == "pgpe" else {}
-    es = getattr(algorithms, make)(population_size=case["population"], solution=jnp.zeros(d), **options)
+    options = {"optimizer": clipup(learning_rate=lr, max_velocity=most)} if strategy == "pgpe" else {}
+    es = getattr(algorithms, make)(population_size=population, solution=jnp.zeros(d), **options)
+    return jax.jit(function(name, jnp, d)), es
+
+
+def evosax_loop(case: dict[str, Any]) -> Loop:
+    import jax
+    import jax.numpy as jnp
+
+    d = case["dimension"]
+    f, es = _compiled(case["function"], case["strategy"], d, case["population"])
     params = es.default_params.replace(std_init=sigma(d))
     key = jax.random.key(case["seed"])
     state = es.init(key, jnp.full(d, START[case["function"]]), params)
@@ -152,8 +161,8 @@ def seconds_per_generation(loop: Loop, seconds: float) -> float:
 def evaluations_to(loop: Loop, case: dict[str, Any], first: float) -> dict[str, Any]:
     """Evaluations until the best member is below each share of the start's value; None where a limit came first."""
     reached: dict[str, int | None] = {str(share): None for share in case["shares"]}
-    end, spent, best = time.perf_counter() + case["seconds"], 0, math.inf
-    while spent < case["evaluations"] and time.perf_counter() < end and None in reached.values():
+    end, spent, best = time.process_time() + case["seconds"], 0, math.inf
+    while spent < case["evaluations"] and time.process_time() < end and None in reached.values():
         loop.generation()
         spent += case["population"]
         best = min(best, loop.best())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from math import exp, log, sqrt
 
 import numpy as np
@@ -97,6 +99,25 @@ def test_sep_cma_makes_two_updates_of_its_paper() -> None:
     np.testing.assert_allclose(es.center.numpy(), m, atol=1e-5)
     np.testing.assert_allclose(es.variance, c, rtol=1e-5)
     assert es.sigma == pytest.approx(sigma, rel=1e-6)
+
+
+def test_updates_need_memory_of_order_d() -> None:
+    """100 members of d = 200,000 parameters: the matrix would take 80 MB, an update may take a few rows."""
+    program = """
+import resource, numpy as np
+from esker.strategies import PGPE, SNES, SepCMA
+from esker.noise.table import NoiseTable, TableNoise
+d = 200_000
+noise = TableNoise(NoiseTable.create(0, 2 * d), 0, d)
+noise.weighted_sum(0, np.ones(2))
+for strategy in (PGPE, SNES, SepCMA):
+    es = strategy(np.zeros(d, np.float32), population=100, noise=noise)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    es.tell(np.arange(100.0))
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+    grown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert max(map(int, grown.split())) < 25 * 4 * 200_000
 
 
 @pytest.mark.parametrize("strategy", [SNES, SepCMA])

@@ -48,6 +48,15 @@ def test_restarts_begin_again_with_a_larger_population(tmp_path: Path) -> None:
     assert max(members) == 4 * members[0]
 
 
+def test_the_console_does_without_a_population_that_the_strategy_chooses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ["--preset", "none", "--network", "linear", "--noise", "counter", "--generations", "1", "--workers", "0"]
+    assert main(["train", "CartPole-v1", "--algo", "cma", *options]) == 0
+    assert "training: CartPole-v1 with cma" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

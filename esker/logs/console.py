@@ -149,7 +149,8 @@ def headline(config: ESConfig, folder: RunFolder, rows: list[Row]) -> list[str]:
     """What will be done, where, and when it stops."""
     from esker.algorithms.loop import stop_text
 
-    members = f", {count(config.population, 'member')} a generation" if hasattr(config, "population") else ""
+    population = getattr(config, "population", None)  # None: the strategy's own
+    members = f", {count(population, 'member')} a generation" if population is not None else ""
     verb = f"resuming at generation {len(rows)}" if rows else "training"
     return [
         f"{verb}: {config.env} with {config.algo}, seed {config.seed}{members}",

@@ -29,8 +29,10 @@ class CorrelatedPopulation(Population):
         return {name: value for name, value in super().__getstate__().items() if name not in kept}
 
     def write(self, member: int, out: Row) -> None:
-        """Write one member's parameters into a row."""
-        self._fill(range(member, member + 1), out[None])
+        """Write one member's parameters into a row; the others of its product are kept for the next call."""
+        first = member // WIDTH * WIDTH
+        np.multiply(self.steps(range(first, first + WIDTH))[1][member - first], np.float32(self.scale), out=out)
+        out += self.center
 
     def steps(self, members: range) -> tuple[Row, Row]:
         """ε and A·ε of some members, as read-only rows; those of a small generation are kept until the next call."""

@@ -90,10 +90,11 @@ SIGN_SHAPINGS = frozenset({"sign", "centered_sign_rank"})
 
 def entropy(weights: NDArray[np.floating]) -> float:
     """-Σ p log p with p = |w|/Σ|w|, in nats: e to this is how many directions effectively make the update."""
-    total = float(np.abs(weights).sum(dtype=np.float64))
+    sizes = np.abs(weights).astype(np.float64, copy=False)
+    total = float(sizes.sum())
     if total == 0:
         return 0.0
-    share = np.abs(weights[weights != 0]).astype(np.float64) / total
+    share = sizes[sizes != 0] / total
     return float(-(share * np.log(share)).sum())
 
 
