@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import evidence_functions
+
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 README = (  # what the README shows, in this order, with what the numbers alone do not tell
     ("cartpole-es", "MLP"),
@@ -253,4 +255,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "ray-ratio": ray_ratio,
     "learners": learners,
     "asynchronous": asynchronous,
+    "function-times": evidence_functions.times,
+    "function-evaluations": evidence_functions.evaluations,
 }

@@ -1,0 +1,54 @@
+"""The tables of benchmarks/results/functions.json: time and evaluations on black-box functions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULT = Path(__file__).parent.parent / "benchmarks" / "results" / "functions.json"
+SYSTEMS = {"esker": "esker", "evotorch": "EvoTorch 0.6.1", "evosax": "evosax 0.3.2"}
+
+
+def times() -> str:
+    """Milliseconds per generation."""
+    head = ["strategy", "d", "members", *(f"{name}, ms" for name in SYSTEMS.values()), "better peer / esker"]
+    rows = [
+        [row["strategy"], f"{row['dimension']:,}", row["population"]]
+        + [f"{row['seconds'][name] * 1e3:.2f}" for name in SYSTEMS]
+        + [f"{row['times_as_fast']:.2f}"]
+        for row in _load("times")
+    ]
+    return _table(head, rows)
+
+
+def evaluations() -> str:
+    """Evaluations to the smallest share of the start's value that all three reached, or else that any did."""
+    head = ["strategy", "d", "function", "to", *SYSTEMS.values()]
+    rows = []
+    for row in _load("to_target"):
+        found = row["evaluations"]
+        share = _share(found)
+        cells = [found[name][share] for name in SYSTEMS]
+        rows.append([row["strategy"], f"{row['dimension']:,}", row["function"], share, *map(_count, cells)])
+    return _table(head, rows)
+
+
+def _share(found: dict[str, dict[str, Any]]) -> str:
+    shares = sorted(found["esker"], key=float)
+    by_all = [share for share in shares if all(values[share] is not None for values in found.values())]
+    by_any = [share for share in shares if any(values[share] is not None for values in found.values())]
+    return (by_all or by_any or shares[-1:])[0]
+
+
+def _count(value: float | None) -> str:
+    return "—" if value is None else f"{value:,.0f}"
+
+
+def _load(part: str) -> list[dict[str, Any]]:
+    return json.loads(RESULT.read_text()).get(part, [])
+
+
+def _table(head: list[str], rows: list[list[Any]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
