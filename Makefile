@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 FOR_USERS := $(VENV)/.user
 FOR_DEVELOPERS := $(VENV)/.dev
 
-.PHONY: demo test faults lint bench bench-peers clean
+.PHONY: demo test faults lint bench bench-peers clean docs release
 
 $(FOR_USERS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,13 @@ $(PEERS)/.ready: benchmarks/peers/requirements.txt constraints.txt
 
 bench-peers: $(FOR_DEVELOPERS) $(PEERS)/.ready ## beside EvoTorch, evosax and EvoX, in an environment of their own; half an hour
 	$(BIN)/python benchmarks/peers --peers $(PEERS)/bin/python
+
+docs: $(FOR_DEVELOPERS) ## the site, in build/site; a warning is an error
+	$(BIN)/python docs/make_evidence.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+release: $(FOR_DEVELOPERS) ## wheel and sdist in dist/, tried in an empty environment
+	.ci/release $(BIN)/python
 
 clean:
 	rm -rf $(VENV) $(PEERS) build *.egg-info

@@ -165,17 +165,6 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
-def rollout() -> str:
-    """Training against bare replay of the same episodes."""
-    data = load("rollout")
-    rows = []
-    for row in data["environments"]:
-        slices = " ".join(f"{value:.2f}" for value in row["slices"])
-        speeds = [f"{row['esker']:,} steps/s", f"{row['replay']:,} steps/s"]
-        rows.append([f"{row['env']} (N {row['population']:,})", f"{statistics.median(row['slices']):.2f}", slices, *speeds])
-    return table(["environment", "ratio (median)", "slices", "esker", "bare replay"], rows)
-
-
 def recovery() -> str:
     """How long a run stands still after a fault."""
     by_fault: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -249,7 +238,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "aes-rules": aes_rules,
     "reference-frames": reference_frames,
     "evolution": evolution,
-    "rollout": rollout,
     "recovery": recovery,
     "coordinator": coordinator,
     "ray-ratio": ray_ratio,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from esker.commands.every import WITH_OPTIONS, add_commands
 from esker.config.flags import Parser
@@ -14,16 +15,24 @@ from esker.errors import RunError, UsageError, named_line
 LONGEST = 4_000  # characters of a message
 
 
+class Version(Action):
+    """Prints the version; its commit is looked up only then."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        from esker.system.version import version_text
+
+        print(f"esker {version_text()}")
+        parser.exit()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; answers its exit status."""
-    from esker import __version__
-
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] and given[0] in WITH_OPTIONS:
         sys.path.insert(0, os.getcwd())  # `module:make_env` means the user's own folder too
     try:
         parser = Parser(prog="esker", description="Evolution strategies for people who train policies.")
-        parser.add_argument("--version", action="version", version=f"esker {__version__}")
+        parser.add_argument("--version", action=Version, nargs=0, help="print the version and its commit")
         add_commands(parser, given)
         namespace = parser.parse_strictly(given)
         if not hasattr(namespace, "command"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -43,3 +44,15 @@ def test_every_room_is_on_the_map() -> None:
     rooms = {path.name for path in (ROOT / "esker").iterdir() if (path / "__init__.py").exists()}
     named = set(re.findall(r"`(\w+)/`", (DOCS / "architecture.md").read_text()))
     assert rooms <= named
+
+
+def test_the_reference_names_what_exists_and_leaves_out_nothing_public() -> None:
+    import esker
+
+    paths = re.findall(r"^::: ([\w.]+)$", (DOCS / "reference.md").read_text(), re.M)
+    found = {
+        path.rpartition(".")[2]: getattr(importlib.import_module(path.rpartition(".")[0]), path.rpartition(".")[2])
+        for path in paths
+    }
+    public = set(esker.__all__) - {"__version__", "presets"}
+    assert public <= set(found)
