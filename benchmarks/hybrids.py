@@ -26,9 +26,9 @@ from esker.engines.pool import LocalPool
 from esker.learners.rows import SharedRows
 from esker.runs.about import describe
 from esker.runs.request import configure
-from esker.system.blas import one_thread
-from esker.tasks.hybrid import HybridTask, Workbench
-from esker.tasks.requests import CriticWork, Episodes, Training, Trial
+from esker.system.blas import one_blas_thread
+from esker.tasks.hybrid import HybridTask, HybridWorker
+from esker.tasks.requests import CriticWork, Rollout, Training, Trial
 from esker.worlds.environments import silence
 
 ENV = "HalfCheetah-v5"
@@ -39,9 +39,9 @@ import sys, time, torch
 sys.path.insert(0, {folder!r})
 torch.set_num_threads(1)
 from learner import bare
-from esker.learners.rows import Layout
+from esker.learners.rows import TransitionLayout
 from esker.learners.spec import LearnerSpec
-run = bare(LearnerSpec(Layout(17, 6), (-1.0,) * 6, (1.0,) * 6), {kind!r})
+run = bare(LearnerSpec(TransitionLayout(17, 6), (-1.0,) * 6, (1.0,) * 6), {kind!r})
 run(10)
 print("ready", flush=True)
 while sys.stdin.readline():
@@ -53,7 +53,7 @@ while sys.stdin.readline():
 
 def rollouts(task: HybridTask) -> dict[str, dict[str, float]]:
     """Steps per second of requests of one and of five episodes, and of their actions replayed."""
-    stage = Workbench(task, None, [0]).stage
+    stage = HybridWorker(task, None, [0]).stage
     parameters = task.network.initial(np.random.default_rng(0))
     with silence():
         env = gym.make(ENV, disable_env_checker=True)
@@ -64,7 +64,7 @@ def rollouts(task: HybridTask) -> dict[str, dict[str, float]]:
         for many in (1, 5):
             seeds = tuple(range(10 * turn, 10 * turn + many))
             start = time.perf_counter()
-            _, lengths, rows = stage.run(Episodes(seeds, parameters))
+            _, lengths, rows = stage.run(Rollout(seeds, parameters))
             ours = time.perf_counter() - start
             actions = iter(list(rows[:, stage.layout.observation : stage.layout.reward]))
             start = time.perf_counter()
@@ -93,7 +93,7 @@ class Ours:
         rows = SharedRows.create(None, task.spec.layout.width)
         rows.first(self.count)[:] = np.random.default_rng(0).standard_normal((self.count, task.spec.layout.width))
         self.pool = LocalPool(task, rows, {"actor": actors, "critic": 1})
-        self.state = Workbench(task, None, [0]).critics.state()
+        self.state = HybridWorker(task, None, [0]).critics.state()
         self.actor = task.network.initial(np.random.default_rng(0))
         self.run(10)
 
@@ -103,7 +103,7 @@ class Ours:
         start, cpu = time.perf_counter(), time.process_time()
         begun = {self.pool.submit(CriticWork(self.actor, number, 1, self.count, self.state), "critic"): "critic"}
         for _ in range(self.actors):
-            trial = Trial("actor", Episodes((), self.actor), Training(self.state["critic"], number, 2, self.count))
+            trial = Trial("actor", Rollout((), self.actor), Training(self.state["critic"], number, 2, self.count))
             begun[self.pool.submit(trial)] = "actor"
         while begun:
             for ticket, _ in self.pool.wait():
@@ -164,7 +164,7 @@ def main() -> None:
     config, environment = asked.config, asked.environment
     with silence():
         task = build_task(config, environment, describe(environment.make()))
-    with one_thread():
+    with one_blas_thread():
         played = rollouts(task)
     trained = training(task, options.actors, options.updates)
     original = {kind: trained[kind]["esker"] / ORIGINAL[kind] for kind in ("critic", "actor")}

@@ -18,7 +18,7 @@ from esker.functions.lowrank.members import LowRankMembers
 from esker.functions.lowrank.normals import normals
 from esker.functions.lowrank.parts import parts_of
 from esker.functions.lowrank.strategy import LowRankES, Rates
-from esker.functions.parameters import Flat, layout_of
+from esker.functions.parameters import FlatParameters, layout_of
 from esker.noise.lowrank import LowRankNoise
 from esker.policies.mlp import MLP
 from esker.policies.shared_mlp import SharedMLPRows
@@ -50,7 +50,7 @@ def torch_generation(steps: int, inputs: np.ndarray) -> Callable[[], None]:
     """The same by converted torch layers."""
     layers = [nn.Linear(a, b) for a, b in pairwise(SIZES)]
     module = nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
-    flat = Flat(module, layout_of(module))
+    flat = FlatParameters(module, layout_of(module))
     parts, cpu = parts_of(module, flat, 1), torch.device("cpu")
     es = LowRankES(torch.from_numpy(flat.read()), parts, Rates(population=MEMBERS, sigma=SIGMA, lr=0.01), 0, cpu)
     loaded = Loaded(parts, MEMBERS // 2, 2, torch.float32, cpu)

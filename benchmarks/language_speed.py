@@ -15,7 +15,7 @@ from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.parts import parts_of
 from esker.functions.lowrank.strategy import LowRankES, Rates
-from esker.functions.parameters import Flat, layout_of
+from esker.functions.parameters import FlatParameters, layout_of
 from esker.language.evolution import linear_weights
 from esker.language.generation import Decoding, Generator, Speedups
 from esker.language.models import LanguageModel
@@ -63,7 +63,7 @@ class Population(Inference):
 
     def __init__(self, language: LanguageModel, shape: Shape, device: torch.device, mode: str, update: bool = True) -> None:
         super().__init__(language, shape, (shape.members + 2) * shape.prompts, device, mode)
-        flat = Flat(self.model, layout_of(language.model, linear_weights(language.model)))
+        flat = FlatParameters(self.model, layout_of(language.model, linear_weights(language.model)))
         self.flat, parts = flat, parts_of(self.model, flat, shape.rank)
         rates = Rates(population=shape.members, sigma=0.006, lr=3.6e-5, optimizer="sgd", shaping="normalized")
         start = torch.cat([tensor.detach().float().reshape(-1) for tensor in flat.parts])

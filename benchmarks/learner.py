@@ -23,7 +23,7 @@ from esker.learners.actors import Actors
 from esker.learners.batches import Batches
 from esker.learners.networks import initial
 from esker.learners.replay import Replay
-from esker.learners.rows import Layout, SharedRows
+from esker.learners.rows import SharedRows, TransitionLayout
 from esker.learners.spec import LearnerSpec
 from esker.learners.td3 import TD3, Actor, critic_network
 
@@ -146,7 +146,7 @@ def main() -> None:
     hidden = tuple(int(size) for size in options.hidden.split(","))
     bound = (1.0,) * ACTION
     spec = LearnerSpec(
-        Layout(OBSERVATION, ACTION),
+        TransitionLayout(OBSERVATION, ACTION),
         tuple(-b for b in bound),
         bound,
         hidden=hidden,

@@ -28,7 +28,7 @@ from esker.runs import loading, runner, session
 from esker.runs.evaluation import Evaluation
 from esker.runs.folder import Checkpoint, RunFolder
 from esker.runs.loading import environment_of
-from esker.runs.repair import mend_texts
+from esker.runs.repair import repair_texts
 from esker.runs.request import EnvironmentLike, configure
 from esker.runs.runner import Callbacks, Interrupted, Stop
 from esker.runs.session import Session
@@ -158,7 +158,7 @@ def resume(
     local = asked.get("engine", folder.values().get("engine", "local")) == "local"
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
     folder.lock()
-    mended = mend_texts(folder)
+    mended = repair_texts(folder)
     algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
     config = build(type(before), _known(before, asked), asked)
     for name in config.log if "log" in asked else ():

@@ -20,14 +20,14 @@ from esker.engines.remote.engine import RemoteEngine
 from esker.engines.remote.server import WorkServer
 from esker.errors import RunError, UsageError
 from esker.functions import assembly as parts
-from esker.functions.batches import Batches
+from esker.functions.batches import BatchTask
 from esker.functions.parameters import Filter, Subject
 from esker.functions.reward import BadReward, Function, label, number
 from esker.functions.saving import check_path, save
 from esker.functions.task import Caller, Functions, generators_kept, seed_generators
 from esker.noise.address import Purpose, episode_seed
 from esker.runs.folder import RunFolder
-from esker.runs.memory import Nowhere
+from esker.runs.memory import MemoryRun
 from esker.strategies.strategy import Strategy
 
 
@@ -79,7 +79,7 @@ class Evolution:
         self._tester: Caller | None = None
         self._report_every: int | None = None
         self._flat = parts.flat_of(config, model, params)
-        self._task: Functions | Batches
+        self._task: Functions | BatchTask
         if reward is not None:
             self._task = parts.function_task(config, self._flat, reward, test_kwargs or {})
         else:
@@ -139,7 +139,7 @@ class Evolution:
         status = "failed"
         try:
             with self._engine() as engine, self._shown(engine) as self._publication:
-                self.outcome = train(self._folder or Nowhere(), self._state, engine, self._seen)
+                self.outcome = train(self._folder or MemoryRun(), self._state, engine, self._seen)
                 if self._publication is not None:
                     self._publication.end("finished", self.outcome.reason)
             status = f"finished: {self.outcome.reason}"

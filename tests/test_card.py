@@ -17,7 +17,7 @@ from esker.cli import main
 from esker.config.flags import Parser, add_options
 from esker.config.options import ESConfig
 from esker.runs.groups import INCIDENTAL
-from esker.runs.loading import open_trained
+from esker.runs.loading import open_checkpoint
 from esker.runs.request import configure
 from esker.tools.card import command
 
@@ -47,7 +47,7 @@ def test_claims_are_what_eval_prints_of_the_folder(card: Path, capsys: pytest.Ca
 
 def test_policy_is_the_runs_and_leaves_the_optimizer_behind(card: Path) -> None:
     np.testing.assert_array_equal(esker.load(card).parameters, esker.load(small_run()).parameters)
-    assert not [name for name in open_trained(card).snapshot.arrays if name.startswith("optimizer.")]
+    assert not [name for name in open_checkpoint(card).snapshot.arrays if name.startswith("optimizer.")]
 
 
 def test_card_starts_another_run(card: Path) -> None:
@@ -60,7 +60,7 @@ def test_no_mark_of_the_template_is_left(card: Path) -> None:
 
 
 def test_command_in_the_card_gives_the_same_configuration() -> None:
-    config = open_trained(small_run()).config
+    config = open_checkpoint(small_run()).config
     words = shlex.split(command(config).replace("\\\n", " "))
     parser = Parser(prog="esker train")
     parser.add_argument("env")

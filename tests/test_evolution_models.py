@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import esker
-from esker.functions.parameters import Flat, layout_of
+from esker.functions.parameters import FlatParameters, layout_of
 
 FAST = {"noise": "counter", "quiet": True, "workers": 0, "population": 4}
 X = torch.linspace(-1, 1, 12).reshape(4, 3)
@@ -36,7 +36,7 @@ def still_tied(model: Tied) -> float:
 @pytest.mark.parametrize("how", [{}, {"workers": 1}, {"workers": 1, "executor": "threads"}])
 def test_tied_weights_move_once_and_together(how: dict) -> None:
     model = Tied()
-    assert Flat(model, layout_of(model)).dimension == 9
+    assert FlatParameters(model, layout_of(model)).dimension == 9
     evolution = esker.Evolution(model, still_tied, **{**FAST, **how})
     evolution.run(1)
     assert evolution.history[0]["return_min"] == 1.0
@@ -47,7 +47,7 @@ def test_tied_weights_move_once_and_together(how: dict) -> None:
 def test_weights_tied_by_memory_alone_stay_tied_in_every_copy(how: dict) -> None:
     model = Tied()
     model.second.weight = nn.Parameter(model.first.weight.data)
-    assert Flat(model, layout_of(model)).dimension == 9
+    assert FlatParameters(model, layout_of(model)).dimension == 9
     evolution = esker.Evolution(model, still_tied, **{**FAST, **how})
     evolution.run(1)
     assert evolution.history[0]["return_min"] == 1.0

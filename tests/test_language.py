@@ -20,7 +20,7 @@ from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.normals import normals, uniforms
 from esker.functions.lowrank.parts import dense, parts_of
-from esker.functions.parameters import Flat, layout_of
+from esker.functions.parameters import FlatParameters, layout_of
 from esker.language import LanguageEvolution, LanguageModel, evaluate, load, packaged, text_loss
 from esker.language.evolution import linear_weights
 from esker.language.generation import Decoding, Generator
@@ -80,7 +80,7 @@ def test_a_completion_ends_at_a_stop_token_and_is_padded(language: LanguageModel
 
 
 def test_members_generate_what_each_generates_alone(language: LanguageModel) -> None:
-    flat = Flat(language.model, layout_of(language.model, linear_weights(language.model)))
+    flat = FlatParameters(language.model, layout_of(language.model, linear_weights(language.model)))
     parts = parts_of(language.model, flat, 2)
     noise, loaded = normals(0, 0, range(2), parts.count, CPU), Loaded(parts, 2, 2, torch.float32, CPU)
     loaded.load(noise, torch.tensor([[0.1, -0.1]]))  # the second direction is the centre

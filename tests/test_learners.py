@@ -14,12 +14,12 @@ from esker.learners.actors import Actors
 from esker.learners.batches import Batches
 from esker.learners.networks import FlatMLP, StackedMLP, dimension, initial, stacked
 from esker.learners.replay import Replay
-from esker.learners.rows import Layout, SharedRows
+from esker.learners.rows import SharedRows, TransitionLayout
 from esker.learners.spec import LearnerSpec
 from esker.learners.td3 import TD3, Actor, Critics, critic_network
 
 LOW, HIGH = (-2.0, 0.0), (2.0, 1.0)
-SPEC = LearnerSpec(Layout(3, 2), LOW, HIGH, hidden=(5, 4), batch=16, lr=1e-2, tau=0.1)
+SPEC = LearnerSpec(TransitionLayout(3, 2), LOW, HIGH, hidden=(5, 4), batch=16, lr=1e-2, tau=0.1)
 
 
 def modules(row, sizes, activation):

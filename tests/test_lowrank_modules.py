@@ -19,7 +19,7 @@ from esker.functions.lowrank.members import LowRankMembers
 from esker.functions.lowrank.normals import normals
 from esker.functions.lowrank.parts import dense, kept_layout, parts_of
 from esker.functions.lowrank.strategy import LowRankES, Rates
-from esker.functions.parameters import Flat, layout_of
+from esker.functions.parameters import FlatParameters, layout_of
 
 CPU = torch.device("cpu")
 FAST: dict[str, Any] = {"noise": "low-rank", "quiet": True, "population": 12, "lr": 0.1}
@@ -93,7 +93,7 @@ def populated(module: nn.Module, rank: int, mirror: int) -> tuple[LowRankMembers
     """Five directions of a module, and their noise."""
     import copy
 
-    flat = Flat(module, kept_layout(module, layout_of(module), "noise"))
+    flat = FlatParameters(module, kept_layout(module, layout_of(module), "noise"))
     parts = parts_of(module, flat, rank)
     noise = normals(3, 1, range(5), parts.count, CPU)
     loaded = Loaded(parts, 5, mirror, torch.float32, CPU)
@@ -148,7 +148,7 @@ KNOWN = (-0.6000038981437683, -0.10135969519615173, -0.5917816162109375, 1.13060
 @pytest.mark.parametrize("rank", [1, 3])
 def test_the_update_is_the_weighted_sum_of_dense_directions(rank: int) -> None:
     module = nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Linear(5, 3))
-    flat = Flat(module, layout_of(module))
+    flat = FlatParameters(module, layout_of(module))
     parts = parts_of(module, flat, rank)
     es = LowRankES(torch.from_numpy(flat.read()), parts, Rates(population=8, sigma=0.1, lr=1.0), 5, CPU)
     weights = np.array([0.5, 0.0, -2.0, 1.0])
@@ -162,7 +162,7 @@ def test_the_update_is_the_weighted_sum_of_dense_directions(rank: int) -> None:
 
 def test_a_step_of_sgd_is_lr_over_n_sigma_times_the_weighted_sum() -> None:
     module = nn.Linear(4, 3)
-    flat = Flat(module, layout_of(module))
+    flat = FlatParameters(module, layout_of(module))
     parts, start = parts_of(module, flat, 1), torch.from_numpy(flat.read())
     rates = Rates(population=4, sigma=0.1, lr=0.5, optimizer="sgd", shaping="raw", anchor_decay=0.2)
     es = LowRankES(start, parts, rates, 0, CPU)

@@ -255,10 +255,10 @@ def test_mujoco_draws_without_a_display(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_mujoco_runner_is_followed_and_drawn_at_the_size_asked_for() -> None:
     pytest.importorskip("mujoco")
-    from esker.runs.loading import open_trained
+    from esker.runs.loading import open_checkpoint
     from esker.tools.render import open_environment
 
-    trained = open_trained(small_run("HalfCheetah-v5", generations=1, max_episode_steps=5))
+    trained = open_checkpoint(small_run("HalfCheetah-v5", generations=1, max_episode_steps=5))
     env = open_environment(trained, "rgb_array", (96, None))
     inner: Any = env.unwrapped
     assert inner.model.cam(inner.mujoco_renderer.camera_id).name == "track"

@@ -10,8 +10,8 @@ from hybrid_worlds import Reach
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import ACTIVATIONS, MLP
 from esker.policies.one_mlp import OneMLP
-from esker.tasks.requests import Episodes
-from esker.tasks.rollouts import Stage
+from esker.tasks.requests import Rollout
+from esker.tasks.rollouts import Player
 from esker.worlds.environments import Environment
 
 NETWORK = MLP((2, 7, 5, 1))
@@ -19,7 +19,7 @@ HEAD = BoxHead(np.array([-0.5], dtype=np.float32), np.array([1.5], dtype=np.floa
 
 
 def stage(**options):
-    return Stage(Environment("hybrid_worlds:Reach", **options), NETWORK, HEAD, [0])
+    return Player(Environment("hybrid_worlds:Reach", **options), NETWORK, HEAD, [0])
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -52,7 +52,7 @@ def test_squashed_actions_never_pass_a_bound():
 
 def test_transitions_are_those_of_the_environment_stepped_by_hand():
     parameters = NETWORK.initial(np.random.default_rng(3)) * 3
-    returns, lengths, rows = stage().run(Episodes((11, 12), parameters))
+    returns, lengths, rows = stage().run(Rollout((11, 12), parameters))
     assert lengths == [10, 10]
     env = Reach()
     for episode, seed in enumerate((11, 12)):
@@ -66,7 +66,7 @@ def test_transitions_are_those_of_the_environment_stepped_by_hand():
 
 
 def test_a_time_limit_ends_an_episode_without_terminating_it():
-    _, lengths, rows = stage(max_episode_steps=4).run(Episodes((1, 2, 3), NETWORK.initial(np.random.default_rng(0))))
+    _, lengths, rows = stage(max_episode_steps=4).run(Rollout((1, 2, 3), NETWORK.initial(np.random.default_rng(0))))
     assert lengths == [4, 4, 4]
     assert (rows[:, -1] == 1).all()
 
@@ -75,12 +75,12 @@ def test_episodes_of_unequal_length_leave_one_by_one_and_repeat_exactly():
     # the threshold ends some episodes early, so that fewer and fewer are under way
     options = {"kwargs": {"length": 3000, "far": 1.05}}
     parameters = NETWORK.initial(np.random.default_rng(5))
-    asked = Episodes(tuple(range(6)), parameters)
+    asked = Rollout(tuple(range(6)), parameters)
     used = stage(**options)
     first = used.run(asked)
     assert len(set(first[1])) > 1
     assert sum(first[1]) == len(first[2]) == used.board[0]
-    used.run(Episodes((9,), parameters))
+    used.run(Rollout((9,), parameters))
     for other in (used, stage(**options)):
         again = other.run(asked)
         assert first[:2] == again[:2]
@@ -88,7 +88,7 @@ def test_episodes_of_unequal_length_leave_one_by_one_and_repeat_exactly():
 
 
 def test_an_episode_may_outgrow_its_room():
-    asked = Episodes((1,), NETWORK.initial(np.random.default_rng(0)) * 0)
+    asked = Rollout((1,), NETWORK.initial(np.random.default_rng(0)) * 0)
     _, lengths, rows = stage(kwargs={"length": 2500, "far": 1e9}).run(asked)
     assert lengths == [2500]
     np.testing.assert_array_equal(rows[1:, :2], rows[:-1, 4:6])
@@ -119,8 +119,8 @@ class Keeps(gym.Env):
 @pytest.mark.parametrize("count", [1, 3])
 def test_what_an_environment_keeps_and_changes_later_is_recorded_as_it_was(count):
     ones = np.ones((2, 2), dtype=np.float32)
-    own = Stage(Environment("test_rollouts:Keeps"), MLP((2, 7, 4)), BoxHead(-ones, ones, "tanh"), [0])
-    returns, lengths, rows = own.run(Episodes(tuple(range(count)), MLP((2, 7, 4)).initial(np.random.default_rng(0))))
+    own = Player(Environment("test_rollouts:Keeps"), MLP((2, 7, 4)), BoxHead(-ones, ones, "tanh"), [0])
+    returns, lengths, rows = own.run(Rollout(tuple(range(count)), MLP((2, 7, 4)).initial(np.random.default_rng(0))))
     assert lengths == [5] * count
     assert returns == [15.0] * count
     assert np.abs(rows[:, 2:6]).max() <= 1
@@ -140,15 +140,15 @@ class Counts(list):
 
 
 def test_every_step_of_every_place_shows_on_the_board():
-    own = Stage(Environment("hybrid_worlds:Reach"), NETWORK, HEAD, board := Counts())
-    own.run(Episodes((1, 2, 3), NETWORK.initial(np.random.default_rng(0))))
+    own = Player(Environment("hybrid_worlds:Reach"), NETWORK, HEAD, board := Counts())
+    own.run(Rollout((1, 2, 3), NETWORK.initial(np.random.default_rng(0))))
     assert board.written == list(range(1, 31))
 
 
 def test_wrappers_outside_of_the_time_limit_still_step():
     env = Environment("hybrid_worlds:Reach", wrappers=("test_rollouts:doubled",))
-    asked = Episodes((4,), NETWORK.initial(np.random.default_rng(0)))
-    double = Stage(env, NETWORK, HEAD, [0]).run(asked)[0][0]
+    asked = Rollout((4,), NETWORK.initial(np.random.default_rng(0)))
+    double = Player(env, NETWORK, HEAD, [0]).run(asked)[0][0]
     assert double == pytest.approx(2 * stage().run(asked)[0][0], rel=1e-6)
 
 

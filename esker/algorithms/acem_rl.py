@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from esker.algorithms.asynchronous import asynchronous
 from esker.config.hybrids import ACEMRLConfig
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.strategies.async_cem import AsyncCEM
 
 
-def strategy(config: ACEMRLConfig, mean: Row) -> AsyncCEM:
+def strategy(config: ACEMRLConfig, mean: Vector) -> AsyncCEM:
     """The strategy of a configuration."""
     return AsyncCEM(
         mean,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from esker.algorithms.asynchronous import asynchronous
 from esker.config.hybrids import AESRLConfig
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.strategies.aes import AES
 
 
-def strategy(config: AESRLConfig, mean: Row) -> AES:
+def strategy(config: AESRLConfig, mean: Vector) -> AES:
     """The strategy of a configuration."""
     return AES(
         mean,

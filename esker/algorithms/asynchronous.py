@@ -37,10 +37,10 @@ from esker.engines.pool import ask_all
 from esker.learners.td3 import initial_actor
 from esker.noise.address import Purpose, generator
 from esker.tasks.hybrid import HybridTask
-from esker.tasks.requests import Answer, Arrays, Episodes, Training, Trial, Tried
+from esker.tasks.requests import Answer, Arrays, Rollout, Training, Trial, TrialResult
 
 RECENT = 10  # an RL individual gets as many updates as this many of the last episodes had steps
-Course = Generator[Trial, Tried, None]  # what becomes of an individual: it asks for trials and is sent what came of them
+Course = Generator[Trial, TrialResult, None]  # what becomes of an individual: it asks for trials and is sent the results
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Asynchronous(Hybrid):
         config = self.config
         self._told: list[Told] = []
         self._start = self.strategy.mean
-        self._center: Tried | None = None
+        self._center: TrialResult | None = None
         if not self.mean_serves:
             self._enqueue(self._center_evaluation())
         while len(self._told) < config.results_per_generation and not self.spent:
@@ -161,7 +161,7 @@ class Asynchronous(Hybrid):
     def _trial(self, number: int, training: Training | None) -> Trial:
         seed = reset_seed(self.task, Purpose.EPISODE, number)
         name = f"{self.task.environment.name}, individual {number}, seed {seed}"
-        return Trial(name, Episodes((seed,), self.strategy.ask().numpy()), training)
+        return Trial(name, Rollout((seed,), self.strategy.ask().numpy()), training)
 
     def _training(self, number: int) -> Training:
         updates = sum(self.lengths)
@@ -174,17 +174,17 @@ class Asynchronous(Hybrid):
         seeds = tuple(reset_seed(self.task, Purpose.EVALUATION, *place) for place in where)
         name = f"{self.task.environment.name}, evaluation {self.evaluations} of the mean"
         self.evaluations += 1
-        return Trial(name, Episodes(seeds, self.strategy.mean.numpy(), record=False))
+        return Trial(name, Rollout(seeds, self.strategy.mean.numpy(), record=False))
 
-    def _store(self, parts: Parts, tried: Tried) -> None:
+    def _store(self, parts: Parts, tried: TrialResult) -> None:
         store(parts, self.progress, tried)
         self.lengths.extend(tried.lengths)
 
-    def _tell(self, tried: Tried, rl: bool, *mean_fitness: float) -> None:
+    def _tell(self, tried: TrialResult, rl: bool, *mean_fitness: float) -> None:
         step = float(self.strategy.tell(tried.parameters, tried.fitness, *mean_fitness))
         self._told.append(Told(tried.fitness, sum(tried.lengths), rl, step))
 
-    def _row(self, center: Tried) -> Row:
+    def _row(self, center: TrialResult) -> Row:
         told = self._told
         self.progress.count(center)
         return journal_row(

@@ -35,8 +35,8 @@ from esker.learners.td3 import initial_actor
 from esker.noise.address import Purpose, generator
 from esker.strategies.cem import CEM
 from esker.system.cores import available_cores
-from esker.tasks.hybrid import HybridTask, Workbench
-from esker.tasks.requests import Answer, Arrays, CriticWork, Episodes, Training, Trial, Tried
+from esker.tasks.hybrid import HybridTask, HybridWorker
+from esker.tasks.requests import Answer, Arrays, CriticWork, Rollout, Training, Trial, TrialResult
 
 
 class CEMRL(Hybrid):
@@ -56,7 +56,7 @@ class CEMRL(Hybrid):
             seed=config.seed,
         )
         self.rl = 0  # members of the generation under way that are trained
-        self._bench: Workbench | None = None
+        self._bench: HybridWorker | None = None
         self.parallel = getattr(config, "parallel_critic", False)
         self.critic = CriticTrainer(task, getattr(config, "critic_chunk", 1), bounded=False)
         self.seal()
@@ -86,7 +86,7 @@ class CEMRL(Hybrid):
             sigma=sigma_of(self.strategy.var.numpy()),
         )
 
-    def _move(self, parts: Parts) -> list[Tried]:
+    def _move(self, parts: Parts) -> list[TrialResult]:
         """Sample, train and roll out; store what happened and refit the distribution to it."""
         tried = self._generation(parts, self.strategy.ask().numpy())
         self.progress.last_steps = sum(sum(t.lengths) for t in tried)
@@ -96,7 +96,7 @@ class CEMRL(Hybrid):
         self.strategy.tell(rows, [one.fitness for one in tried])
         return tried
 
-    def _generation(self, parts: Parts, members: np.ndarray) -> list[Tried]:
+    def _generation(self, parts: Parts, members: np.ndarray) -> list[TrialResult]:
         """Every member's rollout; the first ones are trained before it."""
         rl, steps = self.rl, self.progress.last_steps
         trainings: list[Training] = []
@@ -142,7 +142,7 @@ class CEMRL(Hybrid):
                 self._train_critic(bench, row, number, steps)
         return self.critic.state["critic"]
 
-    def _train_critic(self, bench: Workbench, actor: np.ndarray, number: int, steps: int) -> np.ndarray:
+    def _train_critic(self, bench: HybridWorker, actor: np.ndarray, number: int, steps: int) -> np.ndarray:
         """(Steps of the last generation)/(RL members) updates with this member as bootstrap actor."""
         updates = steps // max(self.rl, 1)
         key = learning_key(self.task, Purpose.CRITIC, self.generation, number)
@@ -165,9 +165,9 @@ class CEMRL(Hybrid):
     def _trial(self, number: int, row: np.ndarray) -> Trial:
         seed = reset_seed(self.task, Purpose.EPISODE, self.generation, number)
         name = f"{self.task.environment.name}, generation {self.generation}, member {number}, seed {seed}"
-        return Trial(name, Episodes((seed,), row))
+        return Trial(name, Rollout((seed,), row))
 
-    def _workbench(self, parts: Parts) -> Workbench:
+    def _workbench(self, parts: Parts) -> HybridWorker:
         if self._bench is None:
             self._bench = self.task.open(parts.replay.rows, [0])
         return self._bench

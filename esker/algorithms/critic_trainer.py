@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from esker.engines.pool import Pool
 from esker.noise.address import Purpose, key
-from esker.noise.directions import Row
-from esker.tasks.hybrid import HybridTask, Workbench
+from esker.noise.directions import Vector
+from esker.tasks.hybrid import HybridTask, HybridWorker
 from esker.tasks.requests import Answer, Arrays, CriticDone, CriticWork
 
 
@@ -19,7 +19,7 @@ class CriticTrainer:
         self.task = task
         self.chunk = chunk
         self.bounded = bounded
-        self.state: Arrays = Workbench(task, None, [0]).critics.state()
+        self.state: Arrays = HybridWorker(task, None, [0]).critics.state()
         self.loss: float | None = None
         self._ticket: int | None = None
 
@@ -33,12 +33,12 @@ class CriticTrainer:
         enough = training_steps - self.updates >= self.chunk if self.bounded else training_steps > 0
         return self._ticket is None and enough
 
-    def work(self, mean: Row, training_steps: int) -> CriticWork:
+    def work(self, mean: Vector, training_steps: int) -> CriticWork:
         """The next chunk."""
         where = key(self.task.seed, Purpose.CRITIC, self.updates)
         return CriticWork(mean, self.chunk, where, training_steps, self.state)
 
-    def begin(self, pool: Pool, mean: Row, training_steps: int) -> None:
+    def begin(self, pool: Pool, mean: Vector, training_steps: int) -> None:
         """Give the critic's process its next chunk, if it is idle and one is due."""
         if self.due(training_steps) and pool.idle("critic"):
             self._ticket = pool.submit(self.work(mean, training_steps), "critic")

@@ -30,7 +30,7 @@ from esker.policies.normalizer import Statistics
 from esker.strategies.registry import build_strategy, find_strategy
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
-from esker.worlds.environments import Environment, tried
+from esker.worlds.environments import Environment, probed
 from esker.worlds.reference import collect_reference
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class EvolutionStrategy(Center):
         self.progress.episode_cap = config.cap_initial if config.adaptive_cap == "threshold" else None
 
     @property
-    def drawn(self) -> bool:
+    def starts_as_configured(self) -> bool:
         """Whether the start follows from the configuration; a warm start and observed reference frames do not."""
         return self.config.init_from is None and not getattr(self.task.network, "normalized", False)
 
@@ -166,7 +166,7 @@ def start(config: Any, environment: Environment, about: About, new: bool = False
     task = build_task(config, environment, about)
     network = task.network
     if new and getattr(network, "normalized", False):
-        with tried(environment, config.step_timeout) as probe:
+        with probed(environment, config.step_timeout) as probe:
             task = task.with_reference(collect_reference(probe, config.reference_frames, config.seed))
     if config.noise == "table" and config.table_size < 2 * network.dimension:
         raise UsageError(

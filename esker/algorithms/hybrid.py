@@ -22,7 +22,7 @@ from esker.engines.pool import Pool, ask_all
 from esker.learners.replay import Replay
 from esker.noise.address import Purpose, episode_seed, key
 from esker.tasks.hybrid import HybridTask
-from esker.tasks.requests import Answer, Arrays, Episodes, Trial, Tried
+from esker.tasks.requests import Answer, Arrays, Rollout, Trial, TrialResult
 
 
 @dataclass
@@ -40,7 +40,7 @@ class HybridProgress(Progress):
         """Everything but the generation, which a snapshot names already."""
         return {name: value for name, value in vars(self).items() if name != "generation"}
 
-    def count(self, tried: Tried) -> None:
+    def count(self, tried: TrialResult) -> None:
         """Count episodes that do not enter the replay buffer."""
         self.env_steps += sum(tried.lengths)
         self.episodes += len(tried.lengths)
@@ -54,10 +54,10 @@ class Parts:
     replay: Replay
     aside: Callable[[int, Answer], None] | None = None
 
-    def ask(self, requests: Sequence[Trial]) -> list[Tried]:
+    def ask(self, requests: Sequence[Trial]) -> list[TrialResult]:
         """What became of some individuals, in their order, by however many actors there are."""
         answers = ask_all(self.pool, requests, self.aside)
-        return [answer for answer in answers if isinstance(answer, Tried)]
+        return [answer for answer in answers if isinstance(answer, TrialResult)]
 
     def close(self) -> None:
         """End the workers, and let the replay memory go."""
@@ -171,15 +171,15 @@ def learning_key(task: HybridTask, purpose: Purpose, *where: int) -> int:
 def center_trial(task: HybridTask, center: np.ndarray, generation: int, episodes: int) -> Trial:
     """Evaluate the centre over some episodes, outside the replay buffer."""
     seeds = tuple(reset_seed(task, Purpose.CENTER_EPISODE, generation, episode) for episode in range(episodes))
-    return Trial(f"{task.environment.name}, generation {generation}, the centre", Episodes(seeds, center, record=False))
+    return Trial(f"{task.environment.name}, generation {generation}, the centre", Rollout(seeds, center, record=False))
 
 
-def evaluate_center(parts: Parts, task: HybridTask, center: np.ndarray, generation: int, episodes: int) -> Tried:
+def evaluate_center(parts: Parts, task: HybridTask, center: np.ndarray, generation: int, episodes: int) -> TrialResult:
     """The centre's returns, its episodes shared out among the actors."""
     whole = center_trial(task, center, generation, episodes)
-    each = [Trial(whole.name, Episodes((seed,), center, record=False)) for seed in whole.episodes.seeds]
+    each = [Trial(whole.name, Rollout((seed,), center, record=False)) for seed in whole.episodes.seeds]
     tried = parts.ask(each)
-    return Tried(center, [t.returns[0] for t in tried], [t.lengths[0] for t in tried], None)
+    return TrialResult(center, [t.returns[0] for t in tried], [t.lengths[0] for t in tried], None)
 
 
 def warm_up(parts: Parts, state: Hybrid, wave: int) -> None:
@@ -197,10 +197,10 @@ def warm_up(parts: Parts, state: Hybrid, wave: int) -> None:
 def random_trial(task: HybridTask, number: int) -> Trial:
     """One episode of random actions."""
     seed = reset_seed(task, Purpose.WARM_UP, number)
-    return Trial(f"{task.environment.name}, warm-up episode {number}, seed {seed}", Episodes((seed,), None))
+    return Trial(f"{task.environment.name}, warm-up episode {number}, seed {seed}", Rollout((seed,), None))
 
 
-def store(parts: Parts, progress: HybridProgress, tried: Tried) -> None:
+def store(parts: Parts, progress: HybridProgress, tried: TrialResult) -> None:
     """Put an individual's transitions into the replay buffer, and count them."""
     assert tried.rows is not None
     parts.replay.append(tried.rows)
@@ -210,7 +210,7 @@ def store(parts: Parts, progress: HybridProgress, tried: Tried) -> None:
 
 
 def journal_row(
-    config: Any, progress: HybridProgress, returns: Sequence[float], lengths: Sequence[int], center: Tried, **more: Any
+    config: Any, progress: HybridProgress, returns: Sequence[float], lengths: Sequence[int], center: TrialResult, **more: Any
 ) -> Row:
     """The row of the generation that just ended; `improved` says whether its centre is the best so far."""
     improved = progress.improves(center.returns)

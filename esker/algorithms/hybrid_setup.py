@@ -17,7 +17,7 @@ from esker.engines.demand import Demand, critic_demand, demand_of
 from esker.engines.pool import InlinePool, LocalPool, Pool
 from esker.errors import UsageError
 from esker.learners.replay import Replay
-from esker.learners.rows import REPLAY_FILE, Layout, SharedRows
+from esker.learners.rows import REPLAY_FILE, SharedRows, TransitionLayout
 from esker.learners.spec import LearnerSpec
 from esker.noise.address import Purpose
 from esker.policies import spaces
@@ -41,7 +41,7 @@ def build_task(config: HybridConfig, environment: Environment, about: About, dev
     low, high = actions.low.astype(np.float32), actions.high.astype(np.float32)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise UsageError(f"{config.algo} needs bounded actions, and {environment.name} has {actions}; use --algo es")
-    layout = Layout(gym.spaces.flatdim(spaces.from_json(about["observation_space"])), low.size)
+    layout = TransitionLayout(gym.spaces.flatdim(spaces.from_json(about["observation_space"])), low.size)
     spec = LearnerSpec(
         layout,
         tuple(low.reshape(-1).tolist()),

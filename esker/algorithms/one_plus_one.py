@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from esker.algorithms.asynchronous import asynchronous
 from esker.config.hybrids import OnePlusOneConfig
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.strategies.one_plus_one import OnePlusOne
 
 
-def strategy(config: OnePlusOneConfig, mean: Row) -> OnePlusOne:
+def strategy(config: OnePlusOneConfig, mean: Vector) -> OnePlusOne:
     """The strategy of a configuration."""
     return OnePlusOne(
         mean,

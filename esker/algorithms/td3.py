@@ -26,19 +26,19 @@ from esker.learners.batches import Batches
 from esker.learners.td3 import TD3 as Learner
 from esker.noise.address import Purpose, generator
 from esker.system import blas
-from esker.tasks.hybrid import HybridTask, one_thread
+from esker.tasks.hybrid import HybridTask, use_one_torch_thread
 from esker.tasks.requests import Arrays
-from esker.tasks.rollouts import Act, Stage, finite
+from esker.tasks.rollouts import Act, Player, finite
 
 
 class TD3Run(Hybrid):
     """The state of a `td3` run."""
 
     def __init__(self, config: TD3Config, task: HybridTask) -> None:
-        one_thread()
+        use_one_torch_thread()
         super().__init__(config, task)
         self.learner = Learner(task.spec, config.policy_delay, generator(config.seed, Purpose.INITIAL))
-        self.stage = Stage(task.environment, task.network, task.head, [0], task.fresh_environments)
+        self.stage = Player(task.environment, task.network, task.head, [0], task.fresh_environments)
         self.seal()
 
     def evolve(self, parts: Parts) -> Row:
@@ -49,7 +49,7 @@ class TD3Run(Hybrid):
         returns: list[float] = []
         lengths: list[int] = []
         while sum(lengths) < config.generation_steps and not self.spent:
-            with blas.one_thread():
+            with blas.one_blas_thread():
                 rewards = self._episode(parts, len(lengths))
             returns.append(sum(rewards))
             lengths.append(len(rewards))

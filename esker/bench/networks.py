@@ -15,7 +15,7 @@ from esker.policies.choose import conv_lstm, nature_cnn, recurrent
 from esker.policies.layered import Layered, LayeredRows
 from esker.policies.mlp import MLP
 from esker.policies.network import Inputs, Network, Rows
-from esker.system.blas import one_thread
+from esker.system.blas import one_blas_thread
 
 SLOTS = 16
 EPISODE = 1000  # decisions of an Atari episode that the share of normalising is reckoned for: a short one of Pong
@@ -29,7 +29,7 @@ def forward(quick: bool) -> list[Measurement]:
         network = _image_network(name, shape)
         rows, images = _opened(network, SLOTS)
         loop = _torch_loop(network, rows, images)
-        with one_thread():
+        with one_blas_thread():
             together, alone = _alternate([lambda r=rows, i=images: r.forward(i), loop], 3 if quick else 10)  # type: ignore[misc]
         detail = {"population ms": f"{together * 1e3:.2f}", "loop ms": f"{alone * 1e3:.2f}", "slots": SLOTS}
         found.append(Measurement(f"forward/{name}", alone / together, "× a torch loop", f"≥ {wanted}", detail))
@@ -58,7 +58,7 @@ def normalizing(quick: bool) -> list[Measurement]:
         def act(rows: LayeredRows = rows, images: Inputs = images) -> None:
             rows.forward(images)
 
-        with one_thread():
+        with one_blas_thread():
             start, step, play = _alternate([settle, act, game], 3 if quick else 10)
         episode = EPISODE * (step / SLOTS + play)
         detail = {
@@ -85,7 +85,7 @@ def recurrence(quick: bool) -> list[Measurement]:
         for row in range(32):
             rows.start(row)
         calls.append(lambda rows=rows: rows.forward(inputs))  # type: ignore[misc]
-    with one_thread():
+    with one_blas_thread():
         plain, *others = _alternate(calls, 20 if quick else 200)
     return [
         Measurement(

@@ -134,7 +134,7 @@ def _by_slice(seconds: list[float]) -> list[float]:
 def _solved(env: str, folder: Path) -> Snapshot:
     """The state of a run that solves the environment, observation statistics included."""
     from esker.api import train
-    from esker.runs.loading import open_trained
+    from esker.runs.loading import open_checkpoint
 
     run = train(env, run_dir=str(folder / "solved"), quiet=True, hidden=(64, 64), workers=WORKERS)
-    return open_trained(run.path, "best").snapshot
+    return open_checkpoint(run.path, "best").snapshot

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from esker.engines.ray import RayEngine
-from esker.noise.directions import Row, Weights
+from esker.noise.directions import Vector, Weights
 from esker.noise.table import TableNoise
 
 MESSAGE = 4_000_000  # products that a node adds up in the time that the coordinator needs to ask one (1.1 ms)
@@ -34,11 +34,11 @@ class SharedNoise:
         """How many parameters a direction has."""
         return self.noise.dimension
 
-    def direction(self, generation: int, number: int) -> Row:
+    def direction(self, generation: int, number: int) -> Vector:
         """ε as a read-only row."""
         return self.noise.direction(generation, number)
 
-    def weighted_sum(self, generation: int, weights: Weights) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Vector:
         """Σ weights[k]·εₖ: by as many nodes as make it fastest; what a lost node owes is computed here."""
         import ray
 
@@ -58,7 +58,7 @@ class SharedNoise:
                 total[start:stop] = self.noise.partial_sum(generation, weights, start, stop)
         return total
 
-    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
         """Σ linear[k]·εₖ and Σ square[k]·εₖ², computed here."""
         return self.noise.weighted_moments(generation, linear, square)
 

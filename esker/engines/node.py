@@ -24,7 +24,7 @@ from esker.engines.packing import Packed, pack
 from esker.engines.replica import Replica
 from esker.engines.supervisor import CannotStart
 from esker.errors import RunError, UsageError
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.noise.table import NoiseTable, TableNoise
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.task import Job, Task
@@ -183,7 +183,7 @@ class NodeEngine:
         failure = str(plan.failure) if plan.failure and not unfit else None
         return Answer(order.round, pack(results), dropped, failure, unfit)
 
-    def partial_sum(self, epoch: int, generation: int, weights: list[Any], start: int, stop: int) -> Row:
+    def partial_sum(self, epoch: int, generation: int, weights: list[Any], start: int, stop: int) -> Vector:
         """Some coordinates of an update's weighted sum, from this node's noise table; `weights` holds a reference."""
         import ray
 

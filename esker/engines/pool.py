@@ -19,7 +19,7 @@ import cloudpickle
 from esker.engines.supervisor import ATTEMPTS, START, CannotStart, Supervisor, WorkerProcess
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
-from esker.tasks.hybrid import HybridTask, Workbench
+from esker.tasks.hybrid import HybridTask, HybridWorker
 from esker.tasks.requests import Answer, CriticWork, Failed, Request, Trial
 
 Kind = str  # "actor" or "critic"
@@ -58,7 +58,7 @@ class InlinePool:
     """Everything in the caller's process, at once."""
 
     def __init__(self, task: HybridTask, rows: SharedRows) -> None:
-        self.bench: Workbench = task.open(rows, [0])
+        self.bench: HybridWorker = task.open(rows, [0])
         self._answers: deque[tuple[int, Answer]] = deque()
         self._tickets = 0
 

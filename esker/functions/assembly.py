@@ -16,11 +16,11 @@ from esker.engines.engine import InlineEngine
 from esker.engines.local import LocalEngine
 from esker.engines.threads import ThreadEngine
 from esker.errors import RunError, UsageError
-from esker.functions.batches import BatchEngine, Batches
+from esker.functions.batches import BatchEngine, BatchTask
 from esker.functions.lowrank.batches import LowRankBatches, LowRankEngine
 from esker.functions.lowrank.parts import kept_layout, parts_of
 from esker.functions.lowrank.state import LowRankEvolution
-from esker.functions.parameters import Filter, Flat, Subject, layout_of
+from esker.functions.parameters import Filter, FlatParameters, Subject, layout_of
 from esker.functions.pickling import check_sendable
 from esker.functions.reward import Function, call_of
 from esker.functions.state import FunctionEvolution
@@ -70,17 +70,19 @@ def check_served(reward: Any, reward_batch: Any, options: Mapping[str, Any], tes
     return {**options, "noise": "counter"}
 
 
-def flat_of(config: EvolutionConfig, model: Subject, params: Filter | None) -> Flat:
+def flat_of(config: EvolutionConfig, model: Subject, params: Filter | None) -> FlatParameters:
     """What moves, as one vector."""
     layout = layout_of(model, params)
     if config.noise != "low-rank":
-        return Flat(model, layout)
+        return FlatParameters(model, layout)
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"noise='low-rank' perturbs the layers of a module, and model is a {type(model).__name__}")
-    return Flat(model, kept_layout(model, layout, config.vectors))
+    return FlatParameters(model, kept_layout(model, layout, config.vectors))
 
 
-def function_task(config: EvolutionConfig, flat: Flat, reward: Function, test_kwargs: Mapping[str, Any]) -> Functions:
+def function_task(
+    config: EvolutionConfig, flat: FlatParameters, reward: Function, test_kwargs: Mapping[str, Any]
+) -> Functions:
     """The task of a reward that is given one member at a time."""
     return Functions(
         subject=flat.subject,
@@ -95,9 +97,11 @@ def function_task(config: EvolutionConfig, flat: Flat, reward: Function, test_kw
     )
 
 
-def batch_task(config: EvolutionConfig, flat: Flat, reward_batch: Function, note: Callable[[str], None]) -> Batches:
+def batch_task(
+    config: EvolutionConfig, flat: FlatParameters, reward_batch: Function, note: Callable[[str], None]
+) -> BatchTask:
     """The task of a reward that is given many members at once."""
-    task = Batches(
+    task = BatchTask(
         subject=flat.subject,
         layout=flat.layout,
         call=call_of(reward_batch, {}, "reward_batch"),
@@ -116,7 +120,7 @@ def batch_task(config: EvolutionConfig, flat: Flat, reward_batch: Function, note
     return LowRankBatches(**vars(task), parts=parts, dtype=getattr(torch, config.dtype), note=note)
 
 
-def device_of(config: EvolutionConfig, flat: Flat) -> str:
+def device_of(config: EvolutionConfig, flat: FlatParameters) -> str:
     """Where members are evaluated. A device that is not there raises UsageError."""
     device = config.device or str(flat.tensors[0].device)
     try:
@@ -127,7 +131,7 @@ def device_of(config: EvolutionConfig, flat: Flat) -> str:
     return device
 
 
-def noise_table(config: EvolutionConfig, flat: Flat) -> NoiseTable | None:
+def noise_table(config: EvolutionConfig, flat: FlatParameters) -> NoiseTable | None:
     """The shared table, where the configuration wants one. One that is too small raises UsageError."""
     if config.noise != "table":
         return None
@@ -140,7 +144,7 @@ def noise_table(config: EvolutionConfig, flat: Flat) -> NoiseTable | None:
 
 
 def initial_state(
-    config: EvolutionConfig, flat: Flat, task: Functions | Batches, table: NoiseTable | None
+    config: EvolutionConfig, flat: FlatParameters, task: Functions | BatchTask, table: NoiseTable | None
 ) -> FunctionEvolution:
     """The state before the first iteration: the model's parameters as they are."""
     start = flat.read()
@@ -154,12 +158,12 @@ def initial_state(
 
 
 @contextlib.contextmanager
-def function_engine(config: EvolutionConfig, task: Functions | Batches, table: NoiseTable | None) -> Iterator[Any]:
+def function_engine(config: EvolutionConfig, task: Functions | BatchTask, table: NoiseTable | None) -> Iterator[Any]:
     """Where evaluation happens, closed whatever happens; inside this process torch keeps to one thread, as workers do."""
     engine: BatchEngine | LowRankEngine | InlineEngine | ThreadEngine | LocalEngine
     if isinstance(task, LowRankBatches):
         engine = LowRankEngine(task)
-    elif isinstance(task, Batches):
+    elif isinstance(task, BatchTask):
         engine = BatchEngine(task, table)
     elif config.workers == 0:
         engine = InlineEngine(task, table)
@@ -187,7 +191,7 @@ def local_workers(config: EvolutionConfig) -> int:
     return LOCAL_WORKERS if config.workers is None else config.workers
 
 
-def about(flat: Flat, task: Functions | Batches) -> dict[str, Any]:
+def about(flat: FlatParameters, task: Functions | BatchTask) -> dict[str, Any]:
     """What a run folder must remember of the model."""
     from esker import __version__
 
@@ -195,13 +199,13 @@ def about(flat: Flat, task: Functions | Batches) -> dict[str, Any]:
     return {
         "parameters": flat.describe(),
         "start": hashlib.sha256(flat.read().tobytes()).hexdigest(),
-        "batched": isinstance(task, Batches),
+        "batched": isinstance(task, BatchTask),
         "fingerprint": fingerprint(None) + _accelerator(task),
         "versions": {"esker": __version__, **versions},
     }
 
 
-def _accelerator(task: Functions | Batches) -> str:
+def _accelerator(task: Functions | BatchTask) -> str:
     """The device whose bits an update depends on, where it is no CPU."""
     device = resolve_device(task.device)
     low = isinstance(task, LowRankBatches) and device.type == "cuda"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from esker.errors import RunError
-from esker.functions.parameters import Flat, Layout, Subject
+from esker.functions.parameters import FlatParameters, ParameterLayout, Subject
 from esker.functions.reward import BadReward, Call, label, numbers
 from esker.functions.task import Origin, generators_kept, on_device, resolve_device, seed_generators
 from esker.noise.address import Purpose, episode_seed
@@ -57,11 +57,11 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Batches:
+class BatchTask:
     """What `reward_batch` is called on; rows are the centre's evaluations first, then member by member."""
 
     subject: Subject
-    layout: Layout
+    layout: ParameterLayout
     call: Call
     seed: int
     device: str
@@ -73,11 +73,11 @@ class Batches:
 class BatchEngine:
     """Evaluates whole generations inside this process, `members_per_batch` at a time."""
 
-    def __init__(self, task: Batches, table: NoiseTable | None) -> None:
+    def __init__(self, task: BatchTask, table: NoiseTable | None) -> None:
         self.task = task
         self.device = resolve_device(task.device)
         self.subject = on_device(task.subject, self.device)
-        self.flat = Flat(self.subject, task.layout)
+        self.flat = FlatParameters(self.subject, task.layout)
         self._origin = Origin(self.subject) if isinstance(self.subject, nn.Module) else None
         dimension = self.flat.dimension
         self.noise = CounterNoise(task.seed, dimension) if table is None else TableNoise(table, task.seed, dimension)

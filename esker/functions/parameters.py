@@ -15,21 +15,21 @@ import torch
 from torch import nn
 
 from esker.errors import UsageError, nearest
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 
 Subject = nn.Module | torch.Tensor | Sequence[torch.Tensor]
 Filter = Callable[[str, torch.Tensor], bool] | Iterable[str]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ParameterLayout:
     """Which tensors of a subject move, and which part of the flat vector each of them holds; tied ones hold the same."""
 
     names: tuple[str, ...]
     places: tuple[int, ...]
 
 
-def layout_of(subject: Subject, params: Filter | None = None) -> Layout:
+def layout_of(subject: Subject, params: Filter | None = None) -> ParameterLayout:
     """The layout of what may move: not frozen, and chosen by `params` (names or patterns, or a function of name and tensor).
 
     Nothing to move, or something that cannot be perturbed, raises UsageError.
@@ -37,13 +37,13 @@ def layout_of(subject: Subject, params: Filter | None = None) -> Layout:
     chosen = _movable(_chosen(_named(subject), params), subject, everything=params is None)
     parts: dict[object, int] = {}
     places = tuple(parts.setdefault(_memory(tensor), len(parts)) for _, tensor in chosen)
-    return Layout(tuple(name for name, _ in chosen), places)
+    return ParameterLayout(tuple(name for name, _ in chosen), places)
 
 
-class Flat:
+class FlatParameters:
     """The moving tensors of a subject as one vector. A copy of the subject has the layout of its original."""
 
-    def __init__(self, subject: Subject, layout: Layout) -> None:
+    def __init__(self, subject: Subject, layout: ParameterLayout) -> None:
         self.subject = subject
         self.layout = layout
         named = dict(_named(subject))
@@ -53,14 +53,14 @@ class Flat:
         self.shapes = [tensor.shape for tensor in self.parts]
         self.sizes = [tensor.numel() for tensor in self.parts]
         self.dimension = sum(self.sizes)
-        self._row: Row | None = None
+        self._row: Vector | None = None
 
-    def read(self) -> Row:
+    def read(self) -> Vector:
         """The tensors as one vector."""
         parts = [tensor.detach().to("cpu", torch.float32).reshape(-1) for tensor in self.parts]
         return torch.cat(parts).numpy()
 
-    def write(self, row: Row) -> None:
+    def write(self, row: Vector) -> None:
         """Overwrite the tensors in place: type, device and requires_grad stay what they are."""
         if row is not self._row:  # a worker writes the same row again and again: its parts are views, made once
             self._row, self._parts = row, self._split(torch.from_numpy(row))

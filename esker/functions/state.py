@@ -16,7 +16,7 @@ from esker.config.evolution import EvolutionConfig
 from esker.engines.plan import Plan
 from esker.errors import RunError
 from esker.functions.batches import Batch
-from esker.noise.directions import Row as Vector
+from esker.noise.directions import Vector
 from esker.strategies.strategy import Strategy
 from esker.tasks.task import Job, Result
 
@@ -35,7 +35,7 @@ class FunctionEvolution(Center):
         self.best: torch.Tensor | None = None
 
     @property
-    def drawn(self) -> bool:
+    def starts_as_configured(self) -> bool:
         """The start is the model's own, which whoever resumes has to compare."""
         return True
 

@@ -20,11 +20,11 @@ import torch
 from torch import nn
 
 from esker.errors import named_line
-from esker.functions.parameters import Flat, Layout, Subject
+from esker.functions.parameters import FlatParameters, ParameterLayout, Subject
 from esker.functions.reward import BadReward, Call, label, number
 from esker.noise.address import Purpose, episode_seed
 from esker.noise.counter import CounterNoise
-from esker.noise.directions import Noise, Row
+from esker.noise.directions import Noise, Vector
 from esker.noise.population import Population, direction_of
 from esker.noise.table import NoiseTable, TableNoise
 from esker.tasks.task import Board, Give, Job, Result, Take
@@ -37,7 +37,7 @@ class Functions:
     """Members are evaluated by a reward. Items 0..k-1 are the centre's evaluations, k + m·E + e is number e of member m."""
 
     subject: Subject
-    layout: Layout
+    layout: ParameterLayout
     call: Call
     seed: int
     device: str
@@ -71,7 +71,7 @@ class Functions:
 
     def noise(self, table: NoiseTable | None, dimension: int | None = None) -> Noise:
         """The directions that members explore; `dimension` saves counting the parameters."""
-        dimension = dimension or Flat(self.subject, self.layout).dimension
+        dimension = dimension or FlatParameters(self.subject, self.layout).dimension
         return CounterNoise(self.seed, dimension) if table is None else TableNoise(table, self.seed, dimension)
 
     def for_thread(self) -> Functions:
@@ -95,7 +95,7 @@ class Calls:
         self.board = board
         self.caller = Caller(task.subject, task.layout, task.call, task.device)
         self.noise = task.noise(table, self.caller.flat.dimension)
-        self.row: Row = np.empty(self.caller.flat.dimension, dtype=np.float32)
+        self.row: Vector = np.empty(self.caller.flat.dimension, dtype=np.float32)
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it; the next item is asked for before the present one is begun."""
@@ -138,14 +138,14 @@ class Calls:
 class Caller:
     """A model with a reward to call on it, beginning alike every time."""
 
-    def __init__(self, subject: Subject, layout: Layout, call: Call, device: str) -> None:
+    def __init__(self, subject: Subject, layout: ParameterLayout, call: Call, device: str) -> None:
         self.device = resolve_device(device)
         self.subject = on_device(subject, self.device)
-        self.flat = Flat(self.subject, layout)
+        self.flat = FlatParameters(self.subject, layout)
         self.call = call
         self._origin = Origin(self.subject) if isinstance(self.subject, nn.Module) else None
 
-    def __call__(self, row: Row, seed: int, options: Mapping[str, Any] | None = None) -> Any:
+    def __call__(self, row: Vector, seed: int, options: Mapping[str, Any] | None = None) -> Any:
         """The reward of the model with these parameters."""
         if self._origin is None:
             weights = self._weights(row)
@@ -159,7 +159,7 @@ class Caller:
         if self._origin is not None:
             self._origin.restore()
 
-    def _weights(self, row: Row) -> Any:
+    def _weights(self, row: Vector) -> Any:
         """New tensors, since a reward may keep them: one, or a list with one for each that was given."""
         return self.flat.in_place_of(torch.from_numpy(row.copy()).to(self.device))
 

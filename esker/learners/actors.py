@@ -14,7 +14,7 @@ from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, rest
 from esker.learners.replay import Replay
 from esker.learners.spec import LearnerSpec
 from esker.learners.td3 import Bounds, critic_network
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 
 
 class Actors:
@@ -30,7 +30,7 @@ class Actors:
         self._loss = compiled(self._plain_loss, spec)
         self._burst = Bursts(self.spec, lambda source: self.update(source.draw(), self._critic), self)
 
-    def begin(self, rows: Row) -> None:
+    def begin(self, rows: Vector) -> None:
         """Take parameters on, with fresh optimizers."""
         self.network.flat.copy_(torch.from_numpy(stacked(list(rows), self.spec.actor_sizes)))
         reset(self.optimizer)
@@ -50,7 +50,7 @@ class Actors:
         self._critic.flat.copy_(critic.flat)
         self._burst.run(Batches(self.spec, replay, key), updates, tick)
 
-    def rows(self) -> Row:
+    def rows(self) -> Vector:
         """The parameters, one actor in each row, as workers run them."""
         return unstacked(to_array(self.network.flat), self.spec.actor_sizes, self.count)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "tanh": torch.tanh,
@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def initial(sizes: tuple[int, ...], rng: np.random.Generator) -> Row:
+def initial(sizes: tuple[int, ...], rng: np.random.Generator) -> Vector:
     """torch's own initialisation of linear layers: weights and biases uniform within ±1/√fan_in."""
     parts = []
     for fan_in, fan_out in pairwise(sizes):
@@ -100,7 +100,7 @@ def dimension(sizes: tuple[int, ...]) -> int:
     return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(sizes))
 
 
-def stacked(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
+def stacked(rows: Sequence[Vector], sizes: tuple[int, ...]) -> Vector:
     """Rows in the layout of a `StackedMLP`."""
     parts, at = [], 0
     for fan_in, fan_out in pairwise(sizes):
@@ -111,7 +111,7 @@ def stacked(rows: Sequence[Row], sizes: tuple[int, ...]) -> Row:
     return np.concatenate(parts)
 
 
-def unstacked(flat: Row, sizes: tuple[int, ...], count: int) -> Row:
+def unstacked(flat: Vector, sizes: tuple[int, ...], count: int) -> Vector:
     """The rows (count, dimension) that a `StackedMLP` holds."""
     parts, at = [], 0
     for fan_in, fan_out in pairwise(sizes):

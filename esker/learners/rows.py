@@ -26,7 +26,7 @@ FIRST_ROWS = 1 << 16  # the memory doubles from here; untouched pages cost nothi
 
 
 @dataclass(frozen=True)
-class Layout:
+class TransitionLayout:
     """The columns of a row: observation, action, reward, next observation, and 1 where the episode did not terminate."""
 
     observation: int

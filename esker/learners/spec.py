@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from esker.learners.rows import Layout
+from esker.learners.rows import TransitionLayout
 
 
 @dataclass(frozen=True)
 class LearnerSpec:
     """What every process that trains must know."""
 
-    layout: Layout
+    layout: TransitionLayout
     low: tuple[float, ...]
     high: tuple[float, ...]
     hidden: tuple[int, ...] = (400, 300)

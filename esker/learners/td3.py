@@ -11,7 +11,7 @@ from esker.learners.batches import Batches, Bursts, Source, Tick, compiled
 from esker.learners.networks import FlatMLP, StackedMLP, initial, stacked
 from esker.learners.optimizer import MOMENTS, Arrays, adam, moments, reset, restore, step, to_array
 from esker.learners.spec import LearnerSpec
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 
 
 def critic_network(spec: LearnerSpec) -> StackedMLP:
@@ -19,7 +19,7 @@ def critic_network(spec: LearnerSpec) -> StackedMLP:
     return StackedMLP(spec.critic_sizes, spec.critic_activation, spec.device)
 
 
-def actor_network(spec: LearnerSpec, row: Row | None = None) -> FlatMLP:
+def actor_network(spec: LearnerSpec, row: Vector | None = None) -> FlatMLP:
     """One actor; its action is centre + half-width · tanh(output)."""
     network = FlatMLP(spec.actor_sizes, spec.actor_activation, spec.device)
     if row is not None:
@@ -27,7 +27,7 @@ def actor_network(spec: LearnerSpec, row: Row | None = None) -> FlatMLP:
     return network
 
 
-def initial_actor(spec: LearnerSpec, rng: np.random.Generator) -> Row:
+def initial_actor(spec: LearnerSpec, rng: np.random.Generator) -> Vector:
     """Initial parameters of an actor."""
     return initial(spec.actor_sizes, rng)
 
@@ -123,7 +123,7 @@ class Actor:
         self._loss = compiled(self._plain_loss, spec)
         self._burst = Bursts(spec, lambda source: self.update(source.draw(), self._critic), self)
 
-    def begin(self, row: Row) -> None:
+    def begin(self, row: Vector) -> None:
         """Take parameters on, with a fresh optimizer."""
         self.network.flat.copy_(torch.from_numpy(np.array(row)))
         reset(self.optimizer)
@@ -142,7 +142,7 @@ class Actor:
         self._critic.flat.copy_(critic.flat)
         self._burst.run(batches, updates, tick)
 
-    def row(self) -> Row:
+    def row(self) -> Vector:
         """The parameters, as workers run them."""
         return to_array(self.network.flat)
 

@@ -27,7 +27,7 @@ class Notebook:
         self.row: Row | None = None
         self.returns: list[float | None] = []
         self.notes: list[str] = []
-        self.drawn = 0.0
+        self.starts_as_configured = 0.0
         self.handle: Any = None
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
@@ -46,7 +46,7 @@ class Notebook:
         self.returns.append(row["center_return"])
         if "note" in row:
             self.notes.append(row["note"])
-        if time.monotonic() - self.drawn > REDRAW_SECONDS:
+        if time.monotonic() - self.starts_as_configured > REDRAW_SECONDS:
             self._draw()
 
     def note(self, text: str) -> None:
@@ -60,7 +60,7 @@ class Notebook:
         self._draw()
 
     def _draw(self) -> None:
-        self.drawn = time.monotonic()
+        self.starts_as_configured = time.monotonic()
         if self.handle is not None:
             self.handle.update(self)
 

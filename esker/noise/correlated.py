@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.directions import SMALL, Row, directions
+from esker.noise.directions import SMALL, Vector, directions
 from esker.noise.population import Population
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ WIDTH = 8  # members of one product; a member is always multiplied in the same p
 class CorrelatedPopulation(Population):
     """Members θ + σ·A·εᵢ. The bits of a member do not depend on which others are asked for with it."""
 
-    transform: Row  # A, d×d
+    transform: Vector  # A, d×d
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {"_factor", "_last"}
         return {name: value for name, value in super().__getstate__().items() if name not in kept}
 
-    def write(self, member: int, out: Row) -> None:
+    def write(self, member: int, out: Vector) -> None:
         """Write one member's parameters into a row; the others of its product are kept for the next call."""
         first = member // WIDTH * WIDTH
         np.multiply(self.steps(range(first, first + WIDTH))[1][member - first], np.float32(self.scale), out=out)
         out += self.center
 
-    def steps(self, members: range) -> tuple[Row, Row]:
+    def steps(self, members: range) -> tuple[Vector, Vector]:
         """ε and A·ε of some members, as read-only rows; those of a small generation are kept until the next call."""
         if self._last.get("members") == members:
             return self._last["steps"]
@@ -43,7 +43,7 @@ class CorrelatedPopulation(Population):
             self._last.update(members=members, steps=steps)
         return steps
 
-    def _steps(self, numbers: NDArray[np.int64]) -> tuple[Row, Row]:
+    def _steps(self, numbers: NDArray[np.int64]) -> tuple[Vector, Vector]:
         import torch
 
         from esker.system.torch_threads import one_torch_thread
@@ -68,6 +68,6 @@ class CorrelatedPopulation(Population):
         factor = torch.from_numpy(self.transform)
         return (factor if factor.data_ptr() % 64 == 0 else factor.clone()).T
 
-    def _fill(self, members: range, out: Row) -> None:
+    def _fill(self, members: range, out: Vector) -> None:
         np.multiply(self.steps(members)[1], np.float32(self.scale), out=out)
         out += self.center

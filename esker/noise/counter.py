@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, fill_normals, keys, normals
-from esker.noise.directions import SMALL, Row, Weights, small_moments
+from esker.noise.directions import SMALL, Vector, Weights, small_moments
 
 if TYPE_CHECKING:
     import torch
@@ -26,18 +26,18 @@ class CounterNoise:
     seed: int
     dimension: int
 
-    def direction(self, generation: int, number: int) -> Row:
+    def direction(self, generation: int, number: int) -> Vector:
         """ε, drawn anew."""
         return normals(self.dimension, self.seed, Purpose.PERTURBATION, generation, number)
 
-    def directions(self, generation: int, numbers: NDArray[np.int64]) -> Row:
+    def directions(self, generation: int, numbers: NDArray[np.int64]) -> Vector:
         """Several directions as new rows."""
         last = int(numbers[-1]) + 1
         if last == len(numbers) and last * self.dimension <= SMALL:
             return torch_rows(self.seed, self.dimension, generation, last).numpy()[numbers]
         return np.stack([self.direction(generation, int(number)) for number in numbers])
 
-    def weighted_sum(self, generation: int, weights: Weights) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Vector:
         """Σ weights[k]·εₖ; directions are drawn on all cores and added in their order."""
         total = np.zeros(self.dimension, dtype=np.float32)
         scratch = np.empty_like(total)
@@ -46,7 +46,7 @@ class CounterNoise:
             total += np.multiply(row, np.float32(weight), out=scratch)
         return total
 
-    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
         """Σ linear[k]·εₖ and Σ square[k]·εₖ² from one drawing of the directions."""
         if len(linear) * self.dimension <= SMALL:
             return small_moments(torch_rows(self.seed, self.dimension, generation, len(linear)), linear, square)
@@ -59,7 +59,7 @@ class CounterNoise:
             second += np.multiply(row, np.float32(two), out=scratch)
         return first, second
 
-    def _draw(self, generation: int, numbers: NDArray[np.intp]) -> Iterator[Row]:
+    def _draw(self, generation: int, numbers: NDArray[np.intp]) -> Iterator[Vector]:
         threads = os.cpu_count() or 1
         if len(numbers) * self.dimension <= SMALL:  # sooner drawn than threads are started
             yield from (self.direction(generation, int(k)) for k in numbers)

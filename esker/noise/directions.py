@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-Row = NDArray[np.float32]
+Vector = NDArray[np.float32]
 Weights = NDArray[np.float64]
 NoiseKind = Literal["table", "counter", "low-rank"]
 SMALL = 1 << 18  # numbers: directions of no more than this are summed as one matrix, quicker than one after the other
@@ -26,26 +26,26 @@ class Noise(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def direction(self, generation: int, number: int) -> Row:
+    def direction(self, generation: int, number: int) -> Vector:
         """ε as a read-only row."""
         ...
 
-    def weighted_sum(self, generation: int, weights: Weights) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Vector:
         """Σ weights[k]·εₖ over directions 0, 1, …, in O(d) memory."""
         ...
 
-    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
         """Σ linear[k]·εₖ and Σ square[k]·εₖ², element-wise, in O(d) memory. Low-rank noise raises ValueError."""
         ...
 
 
-def perturb(noise: Noise, center: Row, scale: float | Row, generation: int, number: int, out: Row) -> None:
+def perturb(noise: Noise, center: Vector, scale: float | Vector, generation: int, number: int, out: Vector) -> None:
     """out ← center + scale·ε, with one scale or one for each parameter."""
     np.multiply(noise.direction(generation, number), np.asarray(scale, dtype=np.float32), out=out)
     out += center
 
 
-def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Row:
+def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Vector:
     """Several directions as new rows, (n, d), with the bits of `direction`."""
     at_once = getattr(noise, "directions", None)
     if at_once is not None:
@@ -53,7 +53,7 @@ def directions(noise: Noise, generation: int, numbers: NDArray[np.int64]) -> Row
     return np.stack([noise.direction(generation, int(number)) for number in numbers])
 
 
-def small_moments(rows: torch.Tensor, linear: Weights, square: Weights) -> tuple[Row, Row]:
+def small_moments(rows: torch.Tensor, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
     """The moments of a few short directions: two products, on one thread so that the bits are always the same."""
     import torch
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, generator
-from esker.noise.directions import Row, Weights
+from esker.noise.directions import Vector, Weights
 
 CHUNK = 256  # directions whose factors are held at once in an update
 
 
 @dataclass(frozen=True)
-class Layout:
+class FactorLayout:
     """Where one parameter lies in the flat vector and its factors among a direction's factors."""
 
     shape: tuple[int, int] | None  # rows and columns; None for a vector
@@ -37,13 +37,13 @@ class LowRankNoise:
     rank: int = 1
 
     @cached_property
-    def layouts(self) -> list[Layout]:
+    def layouts(self) -> list[FactorLayout]:
         """The parameters in the order of the flat vector."""
         layouts, at, factor = [], 0, 0
         for shape in self.shapes:
             matrix = (shape[0], prod(shape[1:])) if len(shape) > 1 else None
             factors = self.rank * sum(matrix) if matrix else prod(shape)
-            layouts.append(Layout(matrix, slice(at, at + prod(shape)), slice(factor, factor + factors)))
+            layouts.append(FactorLayout(matrix, slice(at, at + prod(shape)), slice(factor, factor + factors)))
             at, factor = at + prod(shape), factor + factors
         return layouts
 
@@ -57,12 +57,12 @@ class LowRankNoise:
         """How many normals name a direction."""
         return self.layouts[-1].factors.stop
 
-    def factors(self, generation: int, number: int) -> Row:
+    def factors(self, generation: int, number: int) -> Vector:
         """The normals that name a direction: A, then B, of each matrix; a vector's own noise."""
         rng = generator(self.seed, Purpose.PERTURBATION, generation, number)
         return rng.standard_normal(self.factor_count, dtype=np.float32)
 
-    def direction(self, generation: int, number: int) -> Row:
+    def direction(self, generation: int, number: int) -> Vector:
         """ε as a row."""
         factors, out = self.factors(generation, number), np.empty(self.dimension, dtype=np.float32)
         for layout in self.layouts:
@@ -75,7 +75,7 @@ class LowRankNoise:
             out[layout.at] = np.ravel(matrix) / np.float32(sqrt(self.rank))
         return out
 
-    def weighted_sum(self, generation: int, weights: Weights) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Vector:
         """Σ weights[k]·εₖ, in chunks of directions that are added in their order."""
         total = np.zeros(self.dimension, dtype=np.float32)
         numbers = np.flatnonzero(weights)
@@ -85,7 +85,7 @@ class LowRankNoise:
             total += self._combine(factors, weights[chosen].astype(np.float32))
         return total
 
-    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
         """Refused with ValueError: the entries of a low-rank direction do not tell the scales of single parameters."""
         raise ValueError("low-rank noise has no standard deviation per parameter; use table or counter noise, or OpenAI-ES")
 
@@ -95,7 +95,7 @@ class LowRankNoise:
         a, b = part[..., : rows * self.rank], part[..., rows * self.rank :]
         return a.reshape(*part.shape[:-1], rows, self.rank), b.reshape(*part.shape[:-1], columns, self.rank)
 
-    def _combine(self, factors: NDArray[np.float32], weights: Row) -> Row:
+    def _combine(self, factors: NDArray[np.float32], weights: Vector) -> Vector:
         """Σ weights[k]·Aₖ Bₖᵀ/√r over some directions: one product per matrix, of inner size (directions × r)."""
         out = np.empty(self.dimension, dtype=np.float32)
         for layout in self.layouts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.directions import Noise, Row, directions, perturb
+from esker.noise.directions import Noise, Vector, directions, perturb
 
 if TYPE_CHECKING:
     import torch
@@ -38,8 +38,8 @@ class Population:
     It travels without its noise: a receiver binds the noise that it holds itself.
     """
 
-    center: Row
-    scale: float | Row  # one for all parameters, or one for each
+    center: Vector
+    scale: float | Vector  # one for all parameters, or one for each
     generation: int
     antithetic: bool
     noise: Noise | None
@@ -64,7 +64,7 @@ class Population:
         """The same generation for another range of members."""
         return replace(self, members=members)
 
-    def write(self, member: int, out: Row) -> None:
+    def write(self, member: int, out: Vector) -> None:
         """Write one member's parameters into a row."""
         direction, sign = direction_of(member, self.antithetic)
         perturb(self._noise, self.center, sign * self.scale, self.generation, direction, out)
@@ -85,7 +85,7 @@ class Population:
             raise ValueError("this population travelled without its noise; bind one first: population.bound(noise)")
         return self.noise
 
-    def _fill(self, members: range, out: Row) -> None:
+    def _fill(self, members: range, out: Vector) -> None:
         """Write some members into rows. A pair that is wanted whole has its direction fetched once."""
         scale, numbers = np.asarray(self.scale, dtype=np.float32), np.asarray(members, dtype=np.int64)
         if self.antithetic and members.step == 1 and members.start % 2 == 0 and len(members) % 2 == 0:

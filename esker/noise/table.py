@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, generator, key, keys
-from esker.noise.directions import SMALL, Row, Weights, small_moments
+from esker.noise.directions import SMALL, Vector, Weights, small_moments
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +32,7 @@ class NoiseTable:
         self.descriptor = descriptor
         self.size = size
         self._map = mmap.mmap(descriptor, size * 4, access=access)
-        self.values: Row = np.frombuffer(self._map, dtype=np.float32)
+        self.values: Vector = np.frombuffer(self._map, dtype=np.float32)
 
     @classmethod
     def create(cls, seed: int, size: int) -> NoiseTable:
@@ -101,7 +101,7 @@ class TableNoise:
         return (self.table.size - self.dimension) // ALIGN + 1
 
     @cached_property
-    def _windows(self) -> Row:
+    def _windows(self) -> Vector:
         return np.lib.stride_tricks.sliding_window_view(self.table.values, self.dimension)
 
     def offsets(self, generation: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -109,22 +109,22 @@ class TableNoise:
         chosen = keys(self.seed, Purpose.PERTURBATION, generation, numbers) % np.uint64(self.places)
         return chosen.astype(np.int64) * ALIGN
 
-    def direction(self, generation: int, number: int) -> Row:
+    def direction(self, generation: int, number: int) -> Vector:
         """ε as a view of the table."""
         offset = key(self.seed, Purpose.PERTURBATION, generation, number) % self.places * ALIGN
         return self.table.values[offset : offset + self.dimension]
 
-    def directions(self, generation: int, numbers: NDArray[np.int64]) -> Row:
+    def directions(self, generation: int, numbers: NDArray[np.int64]) -> Vector:
         """Several slices, copied out of the table in one pass."""
         if self._small(len(numbers)) and int(numbers[-1]) + 1 == len(numbers):
             return self._first(generation, len(numbers)).numpy().copy()
         return self._windows[self.offsets(generation, numbers)]
 
-    def weighted_sum(self, generation: int, weights: Weights) -> Row:
+    def weighted_sum(self, generation: int, weights: Weights) -> Vector:
         """Σ weights[k]·εₖ; torch's element-wise add gives the same bits on any number of threads."""
         return self.partial_sum(generation, weights, 0, self.dimension)
 
-    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Row, Row]:
+    def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
         """Σ linear[k]·εₖ and Σ square[k]·εₖ² in one pass, with the same bits on any number of threads."""
         import torch
 
@@ -160,7 +160,7 @@ class TableNoise:
     def _kept(self) -> dict[tuple[int, int], torch.Tensor]:
         return {}
 
-    def partial_sum(self, generation: int, weights: Weights, start: int, stop: int) -> Row:
+    def partial_sum(self, generation: int, weights: Weights, start: int, stop: int) -> Vector:
         """The coordinates from `start` to `stop` of the weighted sum: the same bits as in the whole."""
         import torch
 
@@ -173,7 +173,7 @@ class TableNoise:
         return total.numpy()
 
 
-def as_torch(values: Row):  # type: ignore[no-untyped-def]  # torch is imported only where an update happens
+def as_torch(values: Vector):  # type: ignore[no-untyped-def]  # torch is imported only where an update happens
     """The values as a tensor that shares their memory."""
     import warnings
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.layers import Layer
 from esker.policies.network import Batch, Inputs, Shapes
 
@@ -51,7 +51,7 @@ class Layered:
         """How many parameters it has."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
-    def initial(self, rng: np.random.Generator) -> Row:
+    def initial(self, rng: np.random.Generator) -> Vector:
         """Zero biases, unit scales, and weights by the initializer, as in `MLP`."""
         weights = [name for name, shape in self.shapes.items() if len(shape) > 1]
         parts = []

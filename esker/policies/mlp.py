@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.network import Batch, Shapes
 from esker.system.imports import import_callable
 
@@ -79,9 +79,9 @@ class MLP:
             shapes |= {f"{2 * layer}.weight": (fan_out, fan_in), f"{2 * layer}.bias": (fan_out,)}
         return shapes
 
-    def initial(self, rng: np.random.Generator) -> Row:
+    def initial(self, rng: np.random.Generator) -> Vector:
         """Zero biases, and weights by the initializer: OpenAI's normalised rows have norm 1.0 hidden, 0.01 output."""
-        parts: list[Row] = []
+        parts: list[Vector] = []
         for layer, (fan_in, fan_out) in enumerate(pairwise(self.sizes), start=1):
             if self.initializer == "xavier":
                 bound = np.sqrt(6.0 / (fan_in + fan_out))

@@ -26,7 +26,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from esker.errors import UsageError, named_line
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.custom import Maker, offered
 from esker.policies.network import Batch, Inputs, Shapes
 from esker.system.imports import import_callable
@@ -59,7 +59,7 @@ class ModuleNetwork:
         """How many parameters it has."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
-    def initial(self, rng: np.random.Generator) -> Row:
+    def initial(self, rng: np.random.Generator) -> Vector:
         """The parameters that the class itself chooses, under a seed drawn from `rng`."""
         module = self.build(seed=int(rng.integers(2**62)))
         return torch.cat([p.detach().float().reshape(-1) for p in module.parameters()]).numpy()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 
 Batch = NDArray[np.float32]
 Inputs = NDArray[Any]
@@ -58,7 +58,7 @@ class Network(Protocol):
         """Names and shapes of the parameters, as the equivalent torch module has them."""
         ...
 
-    def initial(self, rng: np.random.Generator) -> Row:
+    def initial(self, rng: np.random.Generator) -> Vector:
         """Initial parameters, in the order of the equivalent torch module's."""
         ...
 

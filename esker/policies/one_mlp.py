@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.mlp import MLP, activation_of
 from esker.policies.network import Batch
 from esker.system.memory import compact
@@ -31,7 +31,7 @@ class OneMLP:
         self._one = self._plan(())
         self._some: dict[int, list[tuple[Batch, Batch, Batch]]] = {}
 
-    def become(self, parameters: Row) -> None:
+    def become(self, parameters: Vector) -> None:
         """Take parameters on."""
         at = 0
         for weight in self._weights:

@@ -8,19 +8,19 @@ import gymnasium as gym
 import numpy as np
 
 from esker.errors import UsageError
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.heads import Head
 from esker.policies.network import Inputs, Network, Rows
 from esker.policies.normalizer import Normalizer
 from esker.policies.observations import is_image
-from esker.system.blas import one_thread
+from esker.system.blas import one_blas_thread
 
 
 class Policy:
     """Acts with fixed parameters, by the very computation that training used."""
 
     def __init__(
-        self, network: Network, head: Head, center: Row, normalizer: Normalizer | None, space: gym.Space[Any]
+        self, network: Network, head: Head, center: Vector, normalizer: Normalizer | None, space: gym.Space[Any]
     ) -> None:
         self.network = network
         self.head = head
@@ -32,13 +32,13 @@ class Policy:
         self.reset()
 
     @property
-    def parameters(self) -> Row:
+    def parameters(self) -> Vector:
         """The flat parameters, in the order of the equivalent torch module's."""
         return self._rows.parameters[0].copy()
 
     def reset(self, row: int | None = None) -> None:
         """Begin an episode: forget recurrent state, if the network has any; of a batch, in one row or in all."""
-        with one_thread():
+        with one_blas_thread():
             self._rows.start(0)
             for number in range(self._batch_rows) if row is None else (row,):
                 self._batch.start(number)
@@ -58,11 +58,11 @@ class Policy:
         if self.normalizer is not None:
             inputs = self.normalizer(inputs)
         rows = self._rows_for(len(inputs)) if batched else self._rows
-        with one_thread():
+        with one_blas_thread():
             actions = self.head(rows.forward(inputs))
         return actions if batched else actions[0]
 
-    def _open(self, center: Row, count: int) -> Rows:
+    def _open(self, center: Vector, count: int) -> Rows:
         rows = self.network.open(count)
         rows.parameters[:] = center
         return rows
@@ -70,7 +70,7 @@ class Policy:
     def _rows_for(self, count: int) -> Rows:
         if count != self._batch_rows or self._batch is self._rows:
             self._batch, self._batch_rows = self._open(self._rows.parameters[0], count), count
-            with one_thread():
+            with one_blas_thread():
                 for row in range(count):
                     self._batch.start(row)
         return self._batch

@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.noise.lowrank import LowRankNoise
 from esker.policies.mlp import MLP, activation_of
 from esker.policies.network import Batch
@@ -32,7 +32,7 @@ class SharedMLPRows:
         self._padded = [np.zeros((-(-rows // BLOCK) * BLOCK, fan_in), dtype=np.float32) for fan_in in network.sizes[:-1]]
         self._shared = _product if _place_does_not_matter(network) else _row_by_row
 
-    def set_center(self, center: Row) -> None:
+    def set_center(self, center: Vector) -> None:
         """What all rows share from now on."""
         self._weights: list[tuple[Batch, Batch]] = []
         at = 0

@@ -73,7 +73,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Trained:
+class LoadedCheckpoint:
     """A snapshot with what it needs to act: taken from a run, or from a checkpoint folder on its own."""
 
     config: Any
@@ -82,9 +82,9 @@ class Trained:
     notices: list[str]
 
 
-def open_trained(
+def open_checkpoint(
     path: str | Path, checkpoint: str | int = "best", trust: Trust = False, unused: frozenset[str] = OF_ENVIRONMENT
-) -> Trained:
+) -> LoadedCheckpoint:
     """A checkpoint of a run folder, or the one that a bare checkpoint folder holds. Wrong requests raise UsageError.
 
     A folder that names code is refused unless it was made on this machine or `trust` names the modules. Options that are
@@ -96,7 +96,7 @@ def open_trained(
         folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
         config, about = folder.config(registry.options_of), folder.about()
         snapshot, notices = find_snapshot(folder, checkpoint)
-        return Trained(config, about, snapshot, [*folder.damage, *notices])
+        return LoadedCheckpoint(config, about, snapshot, [*folder.damage, *notices])
     try:
         snapshot = checkpoints.read(path)
     except DamagedCheckpoint as error:
@@ -107,7 +107,7 @@ def open_trained(
     if not home.config_file.is_file():
         raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
     home.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
-    return Trained(home.config(registry.options_of), home.about(), snapshot, [])
+    return LoadedCheckpoint(home.config(registry.options_of), home.about(), snapshot, [])
 
 
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
@@ -142,16 +142,16 @@ def load(run_dir: str | Path, checkpoint: str | int = "best", *, network: Any = 
     """
     if network is not None:
         network_name(network)  # known from here on
-    return policy_of(open_trained(run_dir, checkpoint, trust))
+    return policy_of(open_checkpoint(run_dir, checkpoint, trust))
 
 
-def policy_task(trained: Trained, environment: Environment) -> Episodes:
+def policy_task(trained: LoadedCheckpoint, environment: Environment) -> Episodes:
     """The task whose centre is the policy of a snapshot."""
     task = registry.find(trained.config.algo).policy_task(trained.config, environment, trained.about)
     return task.with_reference(trained.snapshot.arrays.get("reference"))
 
 
-def policy_of(trained: Trained) -> Policy:
+def policy_of(trained: LoadedCheckpoint) -> Policy:
     """The policy that acts with a snapshot."""
     config, about, snapshot = trained.config, trained.about, trained.snapshot
     task = policy_task(trained, Environment(config.env))
@@ -176,7 +176,7 @@ def evaluate(
         raise UsageError(f"episodes is {episodes}; expected {limit}")
     if seed < 0:
         raise UsageError(f"seed is {seed}; expected at least 0")
-    trained = open_trained(run_dir, checkpoint, trust, unused=frozenset() if env is None else frozenset({"env"}))
+    trained = open_checkpoint(run_dir, checkpoint, trust, unused=frozenset() if env is None else frozenset({"env"}))
     config, snapshot = trained.config, trained.snapshot
     environment = environment_of(config, env)
     task = replace(

@@ -8,7 +8,7 @@ from esker.algorithms.facts import Facts
 from esker.algorithms.snapshot import Snapshot
 
 
-class Nowhere:
+class MemoryRun:
     """Commits nothing; what matters of the run is in its state."""
 
     def commit(self, facts: Facts) -> None:

@@ -15,7 +15,7 @@ from esker.errors import RunError, UsageError
 from esker.learners.rows import REPLAY_FILE, first_damage
 from esker.runs import snapshots
 from esker.runs.folder import RunFolder
-from esker.runs.repair import mend
+from esker.runs.repair import repair
 
 
 def catch_up(algorithm: Algorithm, folder: RunFolder, state: Any) -> list[str]:
@@ -28,7 +28,7 @@ def replay_facts(folder: RunFolder, state: Any) -> list[str]:
 
     Rows that the journal lacks and the best snapshot are written on the way.
     """
-    notices = mend(folder)
+    notices = repair(folder)
     committed, known = folder.committed(), {row["generation"] for row in folder.rows()}
     missing = next((generation for generation in range(committed) if generation not in known), committed)
     snapshot, damaged = folder.newest(missing)
@@ -60,7 +60,7 @@ def _begin(folder: RunFolder, state: Any, snapshot: Snapshot | None) -> None:
     """Restore a snapshot; without one the start must follow from the configuration, and a warm start's does not."""
     if snapshot is not None:
         state.restore(snapshot)
-    elif not state.drawn:
+    elif not state.starts_as_configured:
         raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
 
 

@@ -15,13 +15,13 @@ from esker.runs.folder import RunFolder
 from esker.runs.seals import seal_json, seal_toml
 
 
-def mend(folder: RunFolder) -> list[str]:
+def repair(folder: RunFolder) -> list[str]:
     """Repair configuration, facts and journal; returns what was done. The generation in flight was never a fact."""
-    said: list[str] = [*mend_texts(folder)]
+    said: list[str] = [*repair_texts(folder)]
     count, found = folder.committed(), folder.scan()
     lost = sorted(set(range(count)) - found.records.keys())
     if found.problems or lost:
-        said.append(_mend_facts(folder, found, count, lost))
+        said.append(_repair_facts(folder, found, count, lost))
     elif found.torn is not None:
         os.truncate(folder.facts_file, found.torn)
         said.append(f"facts ended in a damaged record: cut back to {count} committed generations")
@@ -34,7 +34,7 @@ def mend(folder: RunFolder) -> list[str]:
     return said
 
 
-def mend_texts(folder: RunFolder) -> list[Damage]:
+def repair_texts(folder: RunFolder) -> list[Damage]:
     """Put intact copies of configuration and description in place; the damaged files are kept aside."""
     values, about = folder.values(), folder.about()
     for file, text in ((folder.config_file, seal_toml(tomli_w.dumps(values))), (folder.about_file, seal_json(about))):
@@ -45,7 +45,7 @@ def mend_texts(folder: RunFolder) -> list[Damage]:
     return damage
 
 
-def _mend_facts(folder: RunFolder, found: Scan, count: int, lost: list[int]) -> Damage:
+def _repair_facts(folder: RunFolder, found: Scan, count: int, lost: list[int]) -> Damage:
     """Keep the intact records that lead somewhere, in order."""
     aside = keep_aside(folder.facts_file) if found.problems else None
     if found.problems or found.torn is not None:

@@ -17,7 +17,7 @@ from esker.runs.recovery import catch_up
 from esker.runs.request import Request
 from esker.runs.trust import Trust
 from esker.runs.warm_start import warm_start
-from esker.worlds.environments import Environment, reset_is_exact, tried
+from esker.worlds.environments import Environment, probed, reset_is_exact
 from esker.worlds.limits import limited
 from esker.worlds.vectorizers import confirm_vectorizer
 
@@ -41,7 +41,7 @@ class Session:
 def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Session:
     """A new run, in a new folder. `elsewhere`: a coordinator on a cluster goes on with it."""
     algorithm, environment, notices = request.algorithm, request.environment, list(request.notices)
-    with tried(environment, request.config.step_timeout) as probe:
+    with probed(environment, request.config.step_timeout) as probe:
         about = describe(probe)
         config, environment, capped = limited(request.config, environment, probe)
         notices += capped
@@ -69,7 +69,7 @@ def resume(folder: RunFolder, algorithm: Algorithm, config: Any, environment: En
 
 def check_machine(folder: RunFolder, config: Any, environment: Environment) -> tuple[Any, list[str]]:
     """Refuse a machine that computes other bits, by a look at the environment; what it cannot step natively it need not."""
-    with tried(environment, config.step_timeout) as probe:
+    with probed(environment, config.step_timeout) as probe:
         notices = check_fingerprint(folder, probe, config.inexact) + compare_device(folder, config)
         stepped, chosen = confirm_vectorizer(config, environment, probe)
         return stepped, notices + chosen

@@ -10,7 +10,7 @@ import numpy as np
 from esker.algorithms import registry
 from esker.algorithms.es import EvolutionStrategy
 from esker.errors import UsageError
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.network import Network, Shapes
 from esker.policies.normalizer import Statistics
 from esker.runs import checkpoints
@@ -60,7 +60,7 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
     return f"initial parameters{with_statistics} are those of {chosen}"
 
 
-def _from_state_dict(network: Network, path: Path) -> Row:
+def _from_state_dict(network: Network, path: Path) -> Vector:
     """The flat parameters in a torch state dict: by name where all names agree, else in order."""
     tensors = _read_tensors(path)
     shapes = network.shapes

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from esker.noise.counter import CounterNoise
-from esker.noise.directions import Noise, Row
+from esker.noise.directions import Noise, Vector
 from esker.noise.shaping import find_shaping
 from esker.noise.table import DEFAULT_TABLE_SIZE, NoiseTable, TableNoise
 
@@ -38,7 +38,7 @@ def noise_of(noise: NoiseArgument | str, seed: int, dimension: int) -> Noise:
     return noise
 
 
-def scales_of(sigma: float | ArrayLike | torch.Tensor, dimension: int) -> Row:
+def scales_of(sigma: float | ArrayLike | torch.Tensor, dimension: int) -> Vector:
     """A standard deviation for each parameter, from one or from all of them."""
     scales = np.asarray(sigma, dtype=np.float32)
     if scales.shape not in ((), (dimension,)):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.strategies.clipup import ClipUp
 from esker.system.light_torch import bare_step, spare_compiler
 
@@ -55,7 +55,7 @@ class Ascent:
         """The current parameters θ, a flat float32 vector."""
         return self._center.data
 
-    def step(self, gradient: Row, lr: float) -> float:
+    def step(self, gradient: Vector, lr: float) -> float:
         """Move the centre along an estimate of the fitness's gradient; returns how far it went."""
         before = self.center.numpy().copy()
         self._center.grad = torch.from_numpy(-gradient)

@@ -17,7 +17,7 @@ import numpy as np
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
     """Let NumPy's products run on one thread inside this block; does nothing where BLAS is another library."""
     control = _openblas()
     if control is None:

@@ -25,7 +25,7 @@ from esker.policies.layered import Layered
 from esker.policies.mlp import MLP
 from esker.policies.network import Network, Rows
 from esker.policies.shared_mlp import SharedMLPRows
-from esker.system.blas import one_thread
+from esker.system.blas import one_blas_thread
 from esker.tasks.task import Board, Give, Job, Result, Take
 from esker.worlds.environments import Environment
 from esker.worlds.vectorizers import Vectorizer, open_worlds
@@ -157,7 +157,7 @@ class Slots:
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it."""
-        with one_thread():
+        with one_blas_thread():
             return self._evaluate(job, take, give)
 
     def _evaluate(self, job: Job, take: Take, give: Give) -> int:

@@ -12,8 +12,8 @@ from esker.learners.spec import LearnerSpec
 from esker.noise.address import Purpose, generator
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
-from esker.tasks.requests import Answer, CriticDone, CriticWork, Failed, Request, Training, Trial, Tried
-from esker.tasks.rollouts import Board, Stage, what_failed
+from esker.tasks.requests import Answer, CriticDone, CriticWork, Failed, Request, Training, Trial, TrialResult
+from esker.tasks.rollouts import Board, Player, what_failed
 from esker.worlds.environments import Environment
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ class HybridTask:
     fresh_environments: bool = False
     replay_begin: int = 0  # transitions of the run before the first that the replay has: a resume without a replay file
 
-    def open(self, rows: SharedRows, board: Board) -> Workbench:
+    def open(self, rows: SharedRows, board: Board) -> HybridWorker:
         """The task in one process, beside the run's replay memory."""
-        return Workbench(self, rows, board)
+        return HybridWorker(self, rows, board)
 
 
-class Workbench:
+class HybridWorker:
     """A task opened in one process; what trains is built when first asked for, so that others stay light."""
 
     def __init__(self, task: HybridTask, rows: SharedRows | None, board: Board) -> None:
         self.task = task
         self.board = board
-        self.stage = Stage(task.environment, task.network, task.head, board, task.fresh_environments)
+        self.stage = Player(task.environment, task.network, task.head, board, task.fresh_environments)
         self.rows = rows
         self._replay: Replay | None = None
         self._actor: Actor | None = None
@@ -76,16 +76,16 @@ class Workbench:
         if self._critics is None:
             from esker.learners.td3 import Critics
 
-            one_thread()
+            use_one_torch_thread()
             self._critics = Critics(self.task.spec, generator(self.task.seed, Purpose.INITIAL, 1))
         return self._critics
 
-    def _try(self, trial: Trial) -> Tried:
+    def _try(self, trial: Trial) -> TrialResult:
         episodes = trial.episodes
         if trial.training is not None:
             assert episodes.parameters is not None
             episodes = replace(episodes, parameters=self.improve(episodes.parameters, trial.training))
-        return Tried(episodes.parameters, *self.stage.run(episodes))
+        return TrialResult(episodes.parameters, *self.stage.run(episodes))
 
     def improve(self, parameters: np.ndarray, training: Training) -> np.ndarray:
         """Train an actor on a frozen critic."""
@@ -94,7 +94,7 @@ class Workbench:
         from esker.learners.batches import Batches
         from esker.learners.td3 import Actor, critic_network
 
-        one_thread()
+        use_one_torch_thread()
         self._actor = self._actor or Actor(self.task.spec)
         actor, critic = self._actor, critic_network(self.task.spec)
         critic.flat.copy_(torch.from_numpy(np.array(training.critic)))
@@ -111,7 +111,7 @@ class Workbench:
         from esker.learners.actors import Actors
         from esker.learners.td3 import critic_network
 
-        one_thread()
+        use_one_torch_thread()
         if self._actors is None or self._actors.count != len(rows):
             self._actors = Actors(self.task.spec, len(rows))
         critic = critic_network(self.task.spec)
@@ -142,7 +142,7 @@ class Workbench:
         self.stage.close()
 
 
-def one_thread() -> None:
+def use_one_torch_thread() -> None:
     """One torch thread: processes share the cores, and sums keep their bits."""
     import torch
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 
 Arrays = dict[str, np.ndarray]
 
@@ -16,18 +16,18 @@ Arrays = dict[str, np.ndarray]
 class Training:
     """Improve an actor by gradients before it is rolled out: so many updates on this critic, with a fresh optimizer."""
 
-    critic: Row
+    critic: Vector
     updates: int
     key: int
     replay_count: int
 
 
 @dataclass(frozen=True)
-class Episodes:
+class Rollout:
     """One episode for each seed; without parameters, actions are random."""
 
     seeds: tuple[int, ...]
-    parameters: Row | None
+    parameters: Vector | None
     record: bool = True
 
 
@@ -36,15 +36,15 @@ class Trial:
     """One individual: train it if asked to, then roll it out. `name` says whose it is, for messages."""
 
     name: str
-    episodes: Episodes
+    episodes: Rollout
     training: Training | None = None
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """What became of an individual; `parameters` are those that were rolled out."""
 
-    parameters: Row | None
+    parameters: Vector | None
     returns: list[float]
     lengths: list[int]
     rows: NDArray[np.float32] | None
@@ -59,7 +59,7 @@ class Tried:
 class CriticWork:
     """Train critics from this state with this bootstrap actor. Workers keep nothing, so any of them can do it."""
 
-    actor: Row
+    actor: Vector
     updates: int
     key: int
     replay_count: int
@@ -83,4 +83,4 @@ class Failed:
 
 
 Request = Trial | CriticWork
-Answer = Tried | CriticDone | Failed
+Answer = TrialResult | CriticDone | Failed

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from esker.errors import named_line
-from esker.learners.rows import Layout, Rows
-from esker.noise.directions import Row
+from esker.learners.rows import Rows, TransitionLayout
+from esker.noise.directions import Vector
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
 from esker.policies.network import Batch
 from esker.policies.one_mlp import OneMLP
-from esker.system.blas import one_thread
-from esker.tasks.requests import Episodes
+from esker.system.blas import one_blas_thread
+from esker.tasks.requests import Rollout
 from esker.worlds.environments import Env, Environment, bare_step, close_quietly, silence
 
 Act = Callable[[np.ndarray], np.ndarray]  # the action for what one place sees now, or the actions for several
@@ -24,14 +24,14 @@ FIRST_STEPS = 1024  # that a place has room for; the room doubles
 Board = Any  # a list or a memoryview whose first entry counts what this process has done
 
 
-class Place:
+class EpisodeBuffer:
     """One environment, and what is seen and done in the episode that is played in it.
 
     A step writes as little as it can, because the simulator wants the cache: transitions are put together afterwards.
     Every observation has a one behind it, which is how `OneMLP` takes it.
     """
 
-    def __init__(self, environment: Environment, layout: Layout, fresh: bool) -> None:
+    def __init__(self, environment: Environment, layout: TransitionLayout, fresh: bool) -> None:
         self.environment = environment
         self.layout = layout
         self.fresh = fresh
@@ -62,7 +62,7 @@ class Place:
             rows[-1, -1] = 0.0
         return rows
 
-    def begin(self, seed: int, first: Place) -> None:
+    def begin(self, seed: int, first: EpisodeBuffer) -> None:
         """Begin an episode beside the first place's."""
         if self._env is None or self.fresh:
             self.close()
@@ -91,7 +91,7 @@ class Place:
             self._env = None
 
 
-class Stage:
+class Player:
     """Places where one actor is played, made when first needed: the episodes of a request are played side by side.
 
     What an action is depends, in its last bits, on how many episodes are under way; and that only on the request.
@@ -100,14 +100,14 @@ class Stage:
     def __init__(self, environment: Environment, network: MLP, head: BoxHead, board: Board, fresh: bool = False) -> None:
         self.environment = environment
         self.head = head
-        self.layout = Layout(network.inputs, head.size)
+        self.layout = TransitionLayout(network.inputs, head.size)
         self.board = board
         self.fresh = fresh
         self._actor = OneMLP(network)
         self._tanh_only = head.mode == "tanh" and head.squash is None and head.low.ndim == 1  # the head has nothing to add
-        self._places: list[Place] = []
+        self._places: list[EpisodeBuffer] = []
 
-    def become(self, parameters: Row) -> None:
+    def become(self, parameters: Vector) -> None:
         """Take an actor's parameters on."""
         self._actor.become(parameters)
 
@@ -118,10 +118,10 @@ class Stage:
             return np.tanh(outputs, outputs)
         return self.head(outputs) if outputs.ndim == 2 else self.head(outputs[None])[0]
 
-    def play(self, seeds: Sequence[int], act: Act) -> Iterator[list[Place]]:
+    def play(self, seeds: Sequence[int], act: Act) -> Iterator[list[EpisodeBuffer]]:
         """Play one episode for each seed, side by side; after every step, the places that took it."""
         while len(self._places) < len(seeds):
-            self._places.append(Place(self.environment, self.layout, self.fresh))
+            self._places.append(EpisodeBuffer(self.environment, self.layout, self.fresh))
         places, board = self._places[: len(seeds)], self.board
         for place, seed in zip(places, seeds, strict=True):
             place.begin(seed, places[0])
@@ -141,9 +141,9 @@ class Stage:
                 board[0] += 1
                 yield places
 
-    def run(self, episodes: Episodes) -> tuple[list[float], list[int], Rows | None]:
+    def run(self, episodes: Rollout) -> tuple[list[float], list[int], Rows | None]:
         """Returns and lengths of some episodes, and their transitions where they are to be recorded."""
-        with one_thread():
+        with one_blas_thread():
             if episodes.parameters is None:
                 played = [self._play_out([seed], self.random(seed))[0] for seed in episodes.seeds]
             else:

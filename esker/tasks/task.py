@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.noise.population import Population
 from esker.noise.table import NoiseTable
 from esker.policies.normalizer import Normalizer, Sums
@@ -32,12 +32,12 @@ class Job:
         return self.population.generation
 
     @property
-    def center(self) -> Row:
+    def center(self) -> Vector:
         """The unperturbed parameters."""
         return self.population.center
 
     @classmethod
-    def of_center(cls, center: Row, normalizer: Normalizer | None = None) -> Job:
+    def of_center(cls, center: Vector, normalizer: Normalizer | None = None) -> Job:
         """A job that evaluates a centre and no members."""
         return cls(Population(center, 0.0, 0, False, None, range(0)), normalizer)
 

@@ -17,7 +17,7 @@ from esker.errors import UsageError
 from esker.runs import checkpoints
 from esker.runs.files import refuse_link
 from esker.runs.folder import is_checkpoint
-from esker.runs.loading import Trained, evaluate, open_trained
+from esker.runs.loading import LoadedCheckpoint, evaluate, open_checkpoint
 from esker.runs.seals import seal_json, seal_toml
 from esker.runs.trust import Trust
 
@@ -42,7 +42,7 @@ def write_card(
     trust: Trust = False,
 ) -> Card:
     """Evaluate a checkpoint, record it, and put everything that others need into one folder."""
-    trained = open_trained(path, checkpoint, trust, unused=frozenset())
+    trained = open_checkpoint(path, checkpoint, trust, unused=frozenset())
     folder = output or (Path("card") if is_checkpoint(path) else path / "card")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / "README.md").is_file()):
         raise UsageError(f"output is {str(folder)!r}, which holds something else; choose another -o")
@@ -70,7 +70,7 @@ def results_of(summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _weights(trained: Trained, folder: Path) -> None:
+def _weights(trained: LoadedCheckpoint, folder: Path) -> None:
     """What acting needs, and no optimizer; as a checkpoint folder has it."""
     arrays = {name: array for name, array in trained.snapshot.arrays.items() if not name.startswith("optimizer.")}
     with tempfile.TemporaryDirectory(dir=folder) as building:
@@ -105,7 +105,7 @@ def _curve(path: Path, folder: Path) -> list[str]:
     return []
 
 
-def readme(trained: Trained, results: dict[str, Any], folder: Path) -> str:
+def readme(trained: LoadedCheckpoint, results: dict[str, Any], folder: Path) -> str:
     """The card's text: metadata for the hub, results, how to use it, how it was made."""
     config = trained.config
     parts = {

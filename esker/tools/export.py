@@ -17,7 +17,7 @@ from esker.policies.observations import is_image
 from esker.policies.policy import Policy
 from esker.runs.files import refuse_link
 from esker.runs.folder import is_checkpoint
-from esker.runs.loading import Trained, open_trained, policy_of
+from esker.runs.loading import LoadedCheckpoint, open_checkpoint, policy_of
 from esker.runs.trust import Trust
 from esker.tools.torch_policies import files
 from esker.tools.torch_policies.networks import network_twin
@@ -46,7 +46,7 @@ def export(
         if form not in files.FILES:
             raise UsageError(f"unknown format {form!r}{nearest(form, files.FILES)}; expected {', '.join(files.FILES)}")
         files.require(form)
-    trained = open_trained(path, checkpoint, trust)
+    trained = open_checkpoint(path, checkpoint, trust)
     policy = policy_of(trained)
     folder = output or (Path("export") if is_checkpoint(path) else path / "export")
     if folder.exists() and not folder.is_dir():
@@ -123,7 +123,7 @@ def compare(form: str, expected: np.ndarray, found: np.ndarray) -> float:
     return float(difference.max())
 
 
-def describe(trained: Trained, policy: Policy, done: Sequence[Exported]) -> dict[str, Any]:
+def describe(trained: LoadedCheckpoint, policy: Policy, done: Sequence[Exported]) -> dict[str, Any]:
     """What someone without esker must know to use the files."""
     twin = network_twin(policy.network, policy.parameters)
     image = is_image(policy.observation_space)

@@ -17,7 +17,7 @@ from esker.noise.address import Purpose, episode_seed
 from esker.runs import checkpoints
 from esker.runs.files import refuse_link
 from esker.runs.folder import RunFolder, is_checkpoint
-from esker.runs.loading import Trained, environment_of, open_trained, policy_of
+from esker.runs.loading import LoadedCheckpoint, environment_of, open_checkpoint, policy_of
 from esker.runs.trust import Trust
 from esker.worlds.display import prepare_offscreen, require_display
 from esker.worlds.environments import Env, Environment, close_quietly, silence
@@ -92,7 +92,7 @@ def checkpoints_of(path: Path, wanted: str) -> list[str]:
 def render(path: Path, checkpoint: str, options: Options, output: Path | None = None, trust: Trust = False) -> Recording:
     """Record a checkpoint as RUN/videos/checkpoint-N-return-R.mp4, or as the file or folder that `output` names."""
     options.check()
-    trained = open_trained(path, checkpoint, trust, unused=frozenset())
+    trained = open_checkpoint(path, checkpoint, trust, unused=frozenset())
     prepare_offscreen(trained.config.env)
     with silence():
         env = open_environment(trained, "rgb_array", options.size)
@@ -127,7 +127,7 @@ def watch(path: Path, checkpoint: str, options: Options, trust: Trust = False) -
     """Show a checkpoint in a window, at the environment's own pace."""
     options.check()
     require_display()
-    trained = open_trained(path, checkpoint, trust, unused=frozenset())
+    trained = open_checkpoint(path, checkpoint, trust, unused=frozenset())
     with silence():
         env = open_environment(trained, "human")
     episodes = [Episode(number) for number in range(options.episodes)]
@@ -141,7 +141,7 @@ def watch(path: Path, checkpoint: str, options: Options, trust: Trust = False) -
     return Recording(trained.snapshot.generation, returns, lengths, frames, [], trained.notices)
 
 
-def open_environment(trained: Trained, mode: str, size: tuple[int, int | None] | None = None) -> Env:
+def open_environment(trained: LoadedCheckpoint, mode: str, size: tuple[int, int | None] | None = None) -> Env:
     """The run's environment in a render mode. One that cannot render raises UsageError."""
     environment = environment_of(trained.config)
     view = camera(environment, size) if mode == "rgb_array" else {}
@@ -176,7 +176,7 @@ def camera(environment: Environment, size: tuple[int, int | None] | None) -> dic
     return view
 
 
-def play(env: Env, trained: Trained, episode: Episode, options: Options, *, draw: bool = True) -> Iterator[Frame]:
+def play(env: Env, trained: LoadedCheckpoint, episode: Episode, options: Options, *, draw: bool = True) -> Iterator[Frame]:
     """Play one episode, a frame before the first step and one after each."""
     policy = policy_of(trained)
     policy.observation_space = env.observation_space  # the environment flattens observations already
@@ -203,7 +203,7 @@ def _picture(env: Env) -> Frame:
     return frame.astype(np.uint8, copy=False)
 
 
-def _with_caption(frame: Frame, trained: Trained, episode: Episode) -> Frame:
+def _with_caption(frame: Frame, trained: LoadedCheckpoint, episode: Episode) -> Frame:
     return caption(frame, f"checkpoint {trained.snapshot.generation}   step {episode.length}   return {episode.total:.1f}")
 
 

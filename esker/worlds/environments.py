@@ -194,7 +194,7 @@ def reset_is_exact(env: Env, other: Env | None = None) -> bool:
 
 
 @contextlib.contextmanager
-def tried(environment: Environment, timeout: float | None = None) -> Iterator[Env]:
+def probed(environment: Environment, timeout: float | None = None) -> Iterator[Env]:
     """An instance to look at before training; whatever it raises, or a hang past the timeout, becomes a RunError."""
 
     limit = timeout or 0.0

@@ -23,7 +23,7 @@ from esker.engines.remote.server import POLL, member_rows
 from esker.engines.remote.token import worker_token
 from esker.errors import RunError, UsageError
 from esker.noise.counter import CounterNoise
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.noise.population import Population
 
 ALIVE_EVERY = 2.0  # seconds between signs of life while a slice is evaluated
@@ -41,8 +41,8 @@ class Work:
     items: tuple[int, ...]
     members: tuple[int | None, ...]
     seeds: tuple[int, ...]
-    center: Row
-    rows: Row  # (n, d) float32: what to evaluate
+    center: Vector
+    rows: Vector  # (n, d) float32: what to evaluate
     digest: str
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ class Worker:
         self.patience = patience
         self._token = worker_token(token, make=False)
         self._host, self._port = host, int(port)
-        self._center: tuple[str, Row] = ("", np.zeros(0, dtype=np.float32))
+        self._center: tuple[str, Vector] = ("", np.zeros(0, dtype=np.float32))
         self._busy = threading.Event()
         self._closed = threading.Event()
         threading.Thread(target=self._stay_alive, daemon=True, name="esker-worker").start()
@@ -96,7 +96,7 @@ class Worker:
         self._busy.clear()
         return bool(self._ask("/report", **body)["counted"])
 
-    def run(self, score: Callable[[Row], float]) -> int:
+    def run(self, score: Callable[[Vector], float]) -> int:
         """Evaluate rows one by one until the run is over; returns how many."""
         count = 0
         for work in self:

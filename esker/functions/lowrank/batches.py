@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 from esker.errors import RunError, UsageError
-from esker.functions.batches import Batch, Batches, finite
+from esker.functions.batches import Batch, BatchTask, finite
 from esker.functions.lowrank.check import check_members
 from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.members import LowRankMembers
 from esker.functions.lowrank.parts import Parts, training_statistics
 from esker.functions.lowrank.strategy import LowRankES
-from esker.functions.parameters import Flat
+from esker.functions.parameters import FlatParameters
 from esker.functions.reward import BadReward, label, numbers
 from esker.functions.task import Origin, generators_kept, resolve_device, seed_generators
 from esker.noise.address import Purpose, episode_seed
@@ -34,7 +34,7 @@ def _silent(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class LowRankBatches(Batches):
+class LowRankBatches(BatchTask):
     """What `reward_batch` is called on where noise is low-rank."""
 
     parts: Parts
@@ -65,7 +65,7 @@ class LowRankEngine:
         mixing = training_statistics(self.module)
         if mixing is not None:
             raise UsageError(f"layer {mixing!r} takes statistics of its batch, which mixes members; call model.eval() first")
-        self.flat = Flat(self.module, task.layout)
+        self.flat = FlatParameters(self.module, task.layout)
         self.mirror = 2 if task.antithetic else 1
         self._origin = Origin(self.module)
         self._members: LowRankMembers | None = None

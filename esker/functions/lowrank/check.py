@@ -16,12 +16,12 @@ from torch.nn.modules.dropout import _DropoutNd
 from esker.errors import UsageError
 from esker.functions.lowrank.loaded import split
 from esker.functions.lowrank.members import LowRankMembers, mapped, tensors_in
-from esker.functions.parameters import Flat
+from esker.functions.parameters import FlatParameters
 
 ROUNDING = {torch.float32: 1e-3, torch.bfloat16: 3e-2, torch.float16: 1e-2}  # of the size of an output
 
 
-def check_members(subject: Any, flat: Flat, members: LowRankMembers, note: Callable[[str], None]) -> None:
+def check_members(subject: Any, flat: FlatParameters, members: LowRankMembers, note: Callable[[str], None]) -> None:
     """Compare a member with its own forward; an output that differs raises UsageError, an unused layer is noted."""
     if members.idle:
         names = ", ".join(repr(name) for name in sorted(members.idle)[:3])
@@ -46,7 +46,7 @@ def check_members(subject: Any, flat: Flat, members: LowRankMembers, note: Calla
         )
 
 
-def _alone(subject: nn.Module, flat: Flat, members: LowRankMembers, member: int | None, inputs: Any) -> Any:
+def _alone(subject: nn.Module, flat: FlatParameters, members: LowRankMembers, member: int | None, inputs: Any) -> Any:
     """The output of one member (None: the centre) by the user's own module, on its device and in its type."""
     loaded = members.loaded
     like = next(subject.parameters())

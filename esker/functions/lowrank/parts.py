@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from esker.errors import UsageError
-from esker.functions.parameters import Flat, Layout
+from esker.functions.parameters import FlatParameters, ParameterLayout
 
 Vectors = Literal["noise", "keep"]
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)  # and transformers' Conv1D, known by its name
@@ -64,7 +64,7 @@ class Parts:
         return {name: self.parts[place] for name, place in zip(self.names, self.places, strict=True)}
 
 
-def kept_layout(module: nn.Module, layout: Layout, vectors: Vectors) -> Layout:
+def kept_layout(module: nn.Module, layout: ParameterLayout, vectors: Vectors) -> ParameterLayout:
     """The layout without vectors, where they stay as they are. Nothing left to move raises UsageError."""
     if vectors == "noise":
         return layout
@@ -73,10 +73,10 @@ def kept_layout(module: nn.Module, layout: Layout, vectors: Vectors) -> Layout:
     if not left:
         raise UsageError("vectors='keep', and the chosen parameters are all vectors; use vectors='noise'")
     order = {place: number for number, place in enumerate(dict.fromkeys(place for _, place in left))}
-    return Layout(tuple(name for name, _ in left), tuple(order[place] for _, place in left))
+    return ParameterLayout(tuple(name for name, _ in left), tuple(order[place] for _, place in left))
 
 
-def parts_of(module: nn.Module, flat: Flat, rank: int) -> Parts:
+def parts_of(module: nn.Module, flat: FlatParameters, rank: int) -> Parts:
     """How each moving tensor is perturbed. A rank above a layer's dimensions raises UsageError."""
     names, places = _with_tied(module, flat)
     units = _units(module, names)
@@ -121,7 +121,7 @@ def is_matrix_layer(module: nn.Module) -> bool:
     return not (isinstance(module, nn.Embedding) and module.max_norm is not None)
 
 
-def _with_tied(module: nn.Module, flat: Flat) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _with_tied(module: nn.Module, flat: FlatParameters) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Every name under which a moving tensor is used; `named_parameters` gives a tied one only once."""
     places = {id(tensor): place for tensor, place in zip(flat.tensors, flat.layout.places, strict=True)}
     found = [(n, places[id(t)]) for n, t in module.named_parameters(remove_duplicate=False) if id(t) in places]
@@ -158,7 +158,7 @@ def _only_vectors(module: nn.Module, unit: str, names: tuple[str, ...]) -> bool:
     return all(module.get_parameter(name).ndim < 2 for name in names if _inside(name, (unit,)))
 
 
-def _notice(module: nn.Module, unit: str, flat: Flat) -> str:
+def _notice(module: nn.Module, unit: str, flat: FlatParameters) -> str:
     kind = type(module.get_submodule(unit)).__name__
     where = f"layer {unit!r} ({kind})" if unit else f"the module itself ({kind})"
     return f"{where} has no low-rank form: full noise, one copy for each member; leave it out with params= if it is large"

@@ -15,14 +15,14 @@ from esker.functions.lowrank.batches import LowRankBatches, LowRankJob
 from esker.functions.lowrank.strategy import LowRankES, Rates
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import resolve_device
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.system.torch_threads import one_torch_thread
 
 
 class LowRankEvolution(FunctionEvolution):
     """Moves a centre that stays on its device; on a CPU updates keep to one thread, for equal bits."""
 
-    def __init__(self, config: EvolutionConfig, center: Row, task: LowRankBatches) -> None:
+    def __init__(self, config: EvolutionConfig, center: Vector, task: LowRankBatches) -> None:
         rates = Rates(**{name: getattr(config, name) for name in Rates.__dataclass_fields__})
         start = torch.from_numpy(center)
         strategy: Any = LowRankES(start, task.parts, rates, config.seed, resolve_device(task.device))
@@ -30,7 +30,7 @@ class LowRankEvolution(FunctionEvolution):
         self.strategy: Any = strategy
 
     @property
-    def final(self) -> Row:
+    def final(self) -> Vector:
         """The parameters to end with: the best centre evaluated so far, or the last."""
         best = self.best if self.config.final == "best" else None
         return (self.strategy.center if best is None else best).cpu().numpy()

@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils import _pytree as pytree
 
 from esker.errors import UsageError
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.convolution import PIXEL_CLIP, Conv, Flatten, Standardize
 from esker.policies.layered import Layered, is_channels_first
 from esker.policies.layers import Cell, Dense
@@ -50,7 +50,7 @@ class NetworkTwin(nn.Module):
 class MLPTwin(NetworkTwin):
     """Linear layers with one activation between them."""
 
-    def __init__(self, network: MLP, parameters: Row) -> None:
+    def __init__(self, network: MLP, parameters: Vector) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for fan_in, fan_out in pairwise(network.sizes):
@@ -65,7 +65,7 @@ class MLPTwin(NetworkTwin):
 class LayeredTwin(NetworkTwin):
     """A stack of layers. Virtual batch normalisation is constant under fixed weights: it is folded into them."""
 
-    def __init__(self, network: Layered, parameters: Row) -> None:
+    def __init__(self, network: Layered, parameters: Vector) -> None:
         super().__init__()
         self.input_shape, self.images = network.input_shape, network.images
         rows = network.open(1)
@@ -128,7 +128,7 @@ class CellTwin(nn.Module):
 class StandardizeTwin(nn.Module):
     """Two constants a pixel, channels first."""
 
-    def __init__(self, mean: Row, scale: Row) -> None:
+    def __init__(self, mean: Vector, scale: Vector) -> None:
         super().__init__()
         self.register_buffer("mean", torch.from_numpy(mean).permute(2, 0, 1).contiguous())
         self.register_buffer("scale", torch.from_numpy(scale).permute(2, 0, 1).contiguous())
@@ -164,7 +164,7 @@ class ModuleTwin(NetworkTwin):
 
     batched = False
 
-    def __init__(self, network: Any, parameters: Row) -> None:
+    def __init__(self, network: Any, parameters: Vector) -> None:
         super().__init__()
         self.images, self.recurrent = network.images, network.recurrent
         self.module = network.build(seed=0)
@@ -183,7 +183,7 @@ class ModuleTwin(NetworkTwin):
         return (outputs, *pytree.tree_leaves(after))
 
 
-def network_twin(network: Network, parameters: Row) -> NetworkTwin:
+def network_twin(network: Network, parameters: Vector) -> NetworkTwin:
     """The network in torch, with these parameters. One that has no equivalent raises UsageError."""
     if isinstance(network, MLP):
         return MLPTwin(network, parameters)
@@ -194,7 +194,7 @@ def network_twin(network: Network, parameters: Row) -> NetworkTwin:
     raise UsageError(f"networks of kind {type(network).__name__} cannot be exported")
 
 
-def tensors(network: Network, parameters: Row) -> dict[str, torch.Tensor]:
+def tensors(network: Network, parameters: Vector) -> dict[str, torch.Tensor]:
     """The flat parameters by name, as the torch module has them."""
     parts, at = {}, 0
     for name, shape in network.shapes.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from esker.noise.directions import Row
+from esker.noise.directions import Vector
 from esker.policies.normalizer import CLIP, Normalizer
 from esker.policies.policy import Policy
 from esker.policies.torch_heads import head_twin
@@ -15,7 +15,7 @@ from esker.tools.torch_policies.networks import Tensors, network_twin
 class Twin(nn.Module):
     """Observations in, actions out, a row each; a network with memory takes its state too, and answers the next."""
 
-    def __init__(self, policy: Policy, parameters: Row | None = None) -> None:
+    def __init__(self, policy: Policy, parameters: Vector | None = None) -> None:
         super().__init__()
         self.normalizer = NormalizerTwin(policy.normalizer)
         self.network = network_twin(policy.network, policy.parameters if parameters is None else parameters)
