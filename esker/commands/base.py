@@ -41,7 +41,11 @@ def console() -> Console:
 
 
 def run_path(text: str) -> str:
-    """The run that an argument names; `latest` is the one that began last under runs/. None there raises UsageError."""
+    """The run that an argument names: a folder, hf://owner/name, or `latest` under runs/. None there raises UsageError."""
+    if text.startswith("hf://"):
+        from esker.runs.hub import local_folder
+
+        return str(local_folder(text))
     if text != "latest" or Path(text).exists():
         return text
     from esker.runs.listing import list_runs

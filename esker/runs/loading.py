@@ -24,6 +24,7 @@ from esker.runs import checkpoints, snapshots
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.evaluation import Evaluated, Evaluation
 from esker.runs.folder import RunFolder, is_checkpoint
+from esker.runs.hub import SCHEME, local_folder
 from esker.runs.pointers import wanted
 from esker.runs.recovery import rewind
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
@@ -90,7 +91,7 @@ def open_checkpoint(
     A folder that names code is refused unless it was made on this machine or `trust` names the modules. Options that are
     `unused` by the caller do not count: by default those of the environment.
     """
-    path = Path(path)
+    path = local_folder(path) if isinstance(path, str) and path.startswith(SCHEME) else Path(path)
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
         folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
