@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -69,12 +66,3 @@ def test_a_single_value_for_many_rows_is_refused_with_the_remedy() -> None:
 def test_an_unknown_strategy_is_refused_by_name() -> None:
     with pytest.raises(esker.UsageError, match="cmaa"):
         esker.minimize(sphere, np.ones(3), "cmaa")
-
-
-def test_the_snippets_of_the_page_run_one_after_the_other() -> None:
-    page = Path(__file__).parent.parent / "docs" / "functions.md"
-    names: dict[str, object] = {"function": sphere, "start": torch.ones(3)}
-    for number, snippet in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):
-        exec(compile(snippet, f"{page.name}, snippet {number}", "exec"), names)
-    assert names["found"].value <= 1e-6  # type: ignore[attr-defined]
-    assert float((names["es"].center ** 2).sum()) < 1e-3  # type: ignore[attr-defined]
