@@ -17,7 +17,8 @@ class DeviceOptions:
         None, "where worlds and policies run: cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)"
     )
     world: str | None = option(
-        None, "worlds on the device: torch, or module:make_world (default with --device cuda: what fits the environment)"
+        None,
+        "worlds on the device: torch, warp, or module:make_world (default with --device cuda: what fits the environment)",
     )
 
     @property

@@ -1,4 +1,4 @@
-"""Worlds on a torch device: classic control and a swarm in plain torch, or any that `module:make_world` makes."""
+"""Worlds on a device: classic control and a swarm in torch, MuJoCo by Warp, or any that `module:make_world` makes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from esker.errors import UsageError
 from esker.system.imports import import_callable
 from esker.worlds.classic import CLASSIC
 from esker.worlds.device.worlds import DeviceWorlds, MakeWorld, Seeds, Stepped
-from esker.worlds.environments import Environment
-from esker.worlds.native.coverage import options_of
+from esker.worlds.environments import Environment, silence
+from esker.worlds.mujoco_v5 import DEFINITIONS
+from esker.worlds.native.coverage import options_of, refusal
 
 __all__ = ["DeviceWorlds", "MakeWorld", "Seeds", "Stepped", "check_world", "open_world", "world_for"]
 
@@ -24,6 +25,8 @@ def world_for(environment: Environment) -> str:
     """The kind of world that steps an environment on a device. None that does raises UsageError."""
     if environment.name in IN_TORCH:
         return "torch"
+    if environment.name in DEFINITIONS:
+        return "warp"
     raise UsageError(
         f"{environment.name} has no world on a device; give one of your own with --world module:make_world, "
         "or leave --device out"
@@ -37,10 +40,24 @@ def check_world(world: str, environment: Environment) -> None:
             raise UsageError(f"{option} is for environments on the CPU, and worlds are on a device; leave --world out")
     if world == "torch" and environment.name not in IN_TORCH:
         raise UsageError(f"world is 'torch', which has {', '.join(IN_TORCH)}; this is {environment.name}")
-    if ":" in world:
+    if world == "warp":
+        _check_warp(environment)
+    elif ":" in world:
         import_callable(world, "world")
     elif world != "torch":
-        raise UsageError(f"world is {world!r}; expected torch, or module:make_world")
+        raise UsageError(f"world is {world!r}; expected torch, warp, or module:make_world")
+
+
+def _check_warp(environment: Environment) -> None:
+    if environment.name not in DEFINITIONS or refusal(environment) is not None:
+        known = ", ".join(DEFINITIONS)
+        raise UsageError(
+            f"world is 'warp', which has Gymnasium's {known} with Gymnasium's options; this is {environment.name}"
+        )
+    try:
+        import mujoco_warp  # noqa: F401
+    except ImportError as error:
+        raise UsageError("world warp needs MuJoCo Warp, which is not installed; pip install 'esker[warp]'") from error
 
 
 def open_world(world: str, environment: Environment, rows: int, device: torch.device) -> DeviceWorlds:
@@ -51,9 +68,14 @@ def open_world(world: str, environment: Environment, rows: int, device: torch.de
         from esker.worlds.device.swarm import SwarmWorlds
 
         return _limited(SwarmWorlds(rows, device, **environment.kwargs), environment)
+    limit = environment.max_episode_steps or gym.registry[environment.name].max_episode_steps
+    if world == "warp":
+        from esker.worlds.device.warp import WarpWorlds
+
+        with silence():
+            return WarpWorlds(environment.name, rows, device, limit, **options_of(environment))
     from esker.worlds.device.classic import ClassicDeviceWorlds
 
-    limit = environment.max_episode_steps or gym.registry[environment.name].max_episode_steps
     return ClassicDeviceWorlds(environment.name, rows, device, limit, **options_of(environment))
 
 

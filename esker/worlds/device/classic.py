@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
-from gymnasium.utils import seeding
 
 from esker.worlds.classic import CLASSIC, ClassicDefinition
-from esker.worlds.device.worlds import Seeds, Stepped
+from esker.worlds.device.worlds import Seeds, Stepped, starts
 from esker.worlds.torch_arrays import TorchArrays
 
 
@@ -24,8 +22,8 @@ class ClassicDeviceWorlds:
 
     def reset(self, rows: torch.Tensor, seeds: Seeds) -> torch.Tensor:
         """Begin episodes with the starts that Gymnasium draws from these seeds."""
-        starts = np.stack([self.definition.start(seeding.np_random(int(seed))[0]) for seed in seeds], axis=1)
-        state = torch.from_numpy(starts).to(self.device, torch.float64)
+        drawn = torch.from_numpy(starts(self.definition.start, seeds))
+        state = drawn.to(self.device, torch.float64).T
         self.state[:, rows] = state
         return self._observe(state)
 

@@ -11,10 +11,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.utils import seeding
 
 from esker.worlds.device.single import SingleWorld
-from esker.worlds.device.worlds import Seeds, Stepped
+from esker.worlds.device.worlds import Seeds, Stepped, starts
 
 AGENTS = 4
 STEPS = 100
@@ -36,8 +35,7 @@ class SwarmWorlds:
     def reset(self, rows: torch.Tensor, seeds: Seeds) -> torch.Tensor:
         """Agents and beacons anywhere, by the seed; agents at rest."""
         size = (2, self.agents, 2)
-        starts = np.stack([seeding.np_random(int(seed))[0].uniform(-1, 1, size) for seed in seeds]).astype(np.float32)
-        drawn = torch.from_numpy(starts).to(self.device)
+        drawn = torch.from_numpy(starts(lambda random: random.uniform(-1, 1, size), seeds)).float().to(self.device)
         self.place[rows], self.beacons[rows] = drawn[:, 0], drawn[:, 1]
         self.velocity[rows] = 0
         return _observe(drawn[:, 0], torch.zeros_like(drawn[:, 0]), drawn[:, 1])

@@ -7,10 +7,11 @@ attributes and methods. See docs/gpu.md for one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 Seeds = NDArray[np.int64]
@@ -39,3 +40,9 @@ class DeviceWorlds(Protocol):
 
 
 MakeWorld = Callable[..., DeviceWorlds]  # called as make_world(rows, device, **env_kwargs)
+
+
+def starts(draw: Callable[[np.random.Generator], Any], seeds: Seeds) -> NDArray[Any]:
+    """What is drawn from Gymnasium's generator of each seed, one row a seed; members of a pair share theirs."""
+    different, places = np.unique(seeds, return_inverse=True)
+    return np.stack([draw(seeding.np_random(seed)[0]) for seed in different.tolist()])[places]

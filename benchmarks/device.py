@@ -1,0 +1,181 @@
+"""Measure a GPU as a machine with thousands of slots: policies alone, bare physics, whole generations, learning.
+
+    python benchmarks/device.py policies --out policies.json
+    python benchmarks/device.py bare --env Humanoid-v5 --members 8192 --seconds 30 --out bare.json
+    python benchmarks/device.py generations --env Humanoid-v5 --members 8192 --seconds 120 --out generations.json
+    python benchmarks/device.py learn --env HalfCheetah-v5 --members 1024 --seconds 120 --out learn.json
+
+`--device cpu` runs everything without a GPU; add `--world torch --env Pendulum-v1` where MuJoCo Warp is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import esker
+from esker.config.device import device_name
+from esker.noise.device import DevicePopulation
+from esker.noise.lowrank import LowRankNoise
+from esker.noise.population import Population
+from esker.noise.table import NoiseTable, TableNoise
+from esker.policies.device import open_rows
+from esker.policies.mlp import MLP
+from esker.system.cuda_graph import Graphed
+from esker.worlds.device import open_world, world_for
+from esker.worlds.environments import resolve
+
+
+def main() -> None:
+    """Run one measurement and write its JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["policies", "bare", "generations", "learn"])
+    parser.add_argument("--env", default="HalfCheetah-v5")
+    parser.add_argument("--world")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--members", type=int, default=8192)
+    parser.add_argument("--sizes", default="376,1024,1024,17", help="of the network of `policies`")
+    parser.add_argument("--seconds", type=float, default=60.0, help="wall-clock budget")
+    parser.add_argument("--set", action="append", default=[], help="option of esker.train, as sigma=0.05")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    if arguments.device == "cpu":
+        torch.set_num_threads(1)
+    measure = {"policies": policies, "bare": bare, "generations": generations, "learn": learn}[arguments.what]
+    began = time.monotonic()
+    found = {
+        "what": arguments.what,
+        "device": device_name(arguments.device),
+        "torch": torch.__version__,
+        "env": arguments.env,
+        "members": arguments.members,
+        **measure(arguments),
+        "seconds": time.monotonic() - began,
+    }
+    print(json.dumps(found))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def timed(work: Any, device: torch.device, seconds: float) -> float:
+    """Seconds of one call, the best of three rounds of many calls within a budget."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    work()
+    wait()
+    began = time.perf_counter()
+    work()
+    wait()
+    once = max(time.perf_counter() - began, 1e-6)
+    calls = max(1, int(seconds / 3 / once))
+    rounds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        for _ in range(calls):
+            work()
+        wait()
+        rounds.append((time.perf_counter() - began) / calls)
+    return min(rounds)
+
+
+def policies(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Milliseconds of one forward pass of all members, full and low-rank, with float32 and TF32 products."""
+    device = torch.device(arguments.device)
+    network = MLP(tuple(int(size) for size in arguments.sizes.split(",")))
+    center = network.initial(np.random.default_rng(0))
+    low_rank = LowRankNoise(0, tuple(network.shapes.values()), 1)
+    table = TableNoise(NoiseTable.create(0, max(25_000_000, 2 * network.dimension)), 0, network.dimension)
+    found: dict[str, Any] = {"sizes": network.sizes}
+    stream = torch.cuda.Stream() if device.type == "cuda" else None
+    for name, noise in (("low-rank", low_rank), ("full", table)):
+        for precise in (True, False):
+            torch.backends.cuda.matmul.allow_tf32 = not precise
+            with torch.no_grad(), torch.cuda.stream(stream):
+                rows = open_rows(network, noise, arguments.members, device)
+                population = DevicePopulation(noise, device)
+                population.begin(Population(center, 0.02, 0, True, noise, range(arguments.members)))
+                rows.begin(population)
+                began = time.perf_counter()
+                rows.load(torch.arange(arguments.members, device=device), np.arange(arguments.members))
+                if stream is not None:
+                    torch.cuda.synchronize()
+                loaded = time.perf_counter() - began
+                inputs = torch.randn(arguments.members, network.sizes[0], device=device)
+                forward = Graphed(lambda rows=rows, inputs=inputs: rows.forward(inputs), device)
+                key = f"{name}, {'float32' if precise else 'tf32'}"
+                milliseconds = 1e3 * timed(forward, device, arguments.seconds / 8)
+                found[key] = {"forward_ms": milliseconds, "load_s": loaded, "captured": forward.captured}
+                del rows, forward
+    return found
+
+
+def bare(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Steps/s of the worlds alone, with constant actions: of the physics where Warp steps it, and of the whole world."""
+    device = torch.device(arguments.device)
+    environment, _ = resolve(arguments.env)
+    kind = arguments.world or world_for(environment)
+    stream = torch.cuda.Stream() if device.type == "cuda" else None
+    rows = arguments.members
+    with torch.no_grad(), torch.cuda.stream(stream):
+        began = time.perf_counter()
+        worlds: Any = open_world(kind, environment, rows, device)
+        worlds.reset(torch.arange(rows, device=device), np.arange(rows))
+        space = environment.make().action_space
+        action = torch.as_tensor(np.stack([space.sample() for _ in range(rows)]), device=device)
+        worlds.step(action)
+        found: dict[str, Any] = {"world": kind, "open_s": time.perf_counter() - began}
+        if hasattr(worlds, "_physics"):
+            found["physics_steps_per_second"] = rows / timed(
+                lambda: worlds._launch(worlds._physics), device, arguments.seconds / 2
+            )
+        found["world_steps_per_second"] = rows / timed(lambda: worlds.step(action), device, arguments.seconds / 2)
+    return found
+
+
+def train(arguments: argparse.Namespace, **options: Any) -> tuple[esker.Run, dict[str, Any]]:
+    """A run on the device, within the budget of time."""
+    given = dict(pair.split("=", 1) for pair in arguments.set)
+    world = {} if arguments.world is None else {"world": arguments.world}
+    marks: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        run = esker.train(
+            arguments.env,
+            preset=None,
+            config={"population": arguments.members, **options, **given},
+            device=arguments.device,
+            run_dir=f"{folder}/run",
+            on_generation=lambda row: marks.append(time.monotonic()) and None,
+            **world,
+        )
+        evaluated = run.evaluate(episodes=20).summary() if hasattr(run, "evaluate") else {}
+        return run, {"history": run.history, "judged_in_gymnasium": evaluated}
+
+
+def generations(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Useful steps/s over whole generations, update and commit included; the first generation, which warms up, is left out."""
+    _, found = train(arguments, wall_time=arguments.seconds, sigma=0.02, hidden=(64, 64))
+    rows = found["history"]
+    first, last = rows[0], rows[-1]
+    steps, seconds = last["env_steps"] - first["env_steps"], last["wall_time"] - first["wall_time"]
+    kept = ("generation", "env_steps", "wall_time", "return_mean", "center_return", "episode_length_mean")
+    return {
+        "generations": len(rows),
+        "steps_per_second": steps / seconds if seconds else None,
+        "rows": [{name: row[name] for name in kept} for row in rows],
+        "judged_in_gymnasium": found["judged_in_gymnasium"],
+    }
+
+
+def learn(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The returns of the centre over time and steps, and what Gymnasium says of the best one."""
+    return generations(arguments)
+
+
+if __name__ == "__main__":
+    main()
