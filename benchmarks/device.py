@@ -158,7 +158,7 @@ def train(arguments: argparse.Namespace, **options: Any) -> tuple[esker.Run, dic
 
 
 def generations(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Useful steps/s over whole generations, update and commit included; the first generation, which warms up, is left out."""
+    """Useful steps/s over whole generations, update and commit included; the first one, which warms up, is left out."""
     _, found = train(arguments, wall_time=arguments.seconds, sigma=0.02, hidden=(64, 64))
     rows = found["history"]
     first, last = rows[0], rows[-1]
