@@ -262,12 +262,18 @@ class RunFolder:
 
     def best_return(self) -> float | None:
         """The mean return by which the best centre was judged, the last one included."""
+        rows = self.judged_rows()
+        return next((row["best_return"] for row in reversed(rows) if row.get("best_return") is not None), None)
+
+    def judged_rows(self) -> list[dict[str, Any]]:
+        """The journal, and behind it what was seen of the last centre."""
         rows = self.rows()
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             final = json.loads(read_small(self.path / "final.json"))
             if final["generation"] == (rows[-1]["generation"] + 1 if rows else 0):
-                return None if final["best_return"] is None else float(final["best_return"])
-        return next((row["best_return"] for row in reversed(rows) if row.get("best_return") is not None), None)
+                float(final["best_return"] or 0)
+                rows.append(final)
+        return rows
 
     def rows(self) -> list[dict[str, Any]]:
         """The journal, up to the first line that cannot be read."""

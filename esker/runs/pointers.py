@@ -20,7 +20,7 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
     pointed = checkpoints.pointed(file)
     if pointed is not None and (folder.checkpoints / checkpoints.folder_name(pointed)).is_dir():
         return pointed, []
-    found = best_of(folder.rows()) if checkpoint == "best" else newest
+    found = best_of(folder.judged_rows()) if checkpoint == "best" else newest
     if found is None:  # no centre was evaluated yet: what there is, is the best
         return newest, []
     what = "is damaged" if file.exists() else "is missing"
@@ -30,6 +30,9 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
 
 
 def best_of(rows: list[dict[str, Any]]) -> int | None:
-    """The generation with the best centre, as a journal has it."""
-    known = [row for row in rows if isinstance(row.get("center_return"), int | float)]
-    return int(max(known, key=lambda row: row["center_return"])["generation"]) if known else None
+    """The generation with the best centre: the last at which the journal's best return changed."""
+    found, best = None, None
+    for row in rows:
+        if row.get("best_return") is not None and row["best_return"] != best:
+            found, best = int(row["generation"]), row["best_return"]
+    return found
