@@ -120,7 +120,8 @@ def test_the_policy_acts_within_the_bounds_and_as_in_training(tmp_path):
     run = train("cem-rl", tmp_path / "run", generations=1)
     policy = run.policy("best")
     assert -0.5 <= float(policy.act(np.array([0.3, 0.0]))[0]) <= 1.5
-    assert np.array_equal(policy.parameters, checkpoints.read(run.path / "checkpoints" / "000000").arrays["center"])
+    best = checkpoints.folder_name(checkpoints.pointed(run.folder.best_file))
+    assert np.array_equal(policy.parameters, checkpoints.read(run.path / "checkpoints" / best).arrays["center"])
 
 
 def test_every_simulated_step_is_counted(tmp_path):

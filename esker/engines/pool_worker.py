@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import signal
 import sys
 import threading
 from multiprocessing.connection import Connection
@@ -21,7 +20,6 @@ from esker.tasks.rollouts import what_failed
 def main() -> None:
     """Entry point: descriptors of the connection, of the parent's life line and of the board, and the board's entry."""
     connection_fd, life_fd, board_fd, number, _ = (int(value) for value in sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     hold_lifeline()
     threading.Thread(target=_exit_with_parent, args=(life_fd,), daemon=True).start()
     connection = Connection(connection_fd)
@@ -37,7 +35,3 @@ def main() -> None:
     except Exception as error:
         with contextlib.suppress(OSError):
             connection.send(Failed(*what_failed(error)))
-
-
-if __name__ == "__main__":
-    main()

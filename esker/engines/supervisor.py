@@ -20,6 +20,11 @@ from esker.system.lifeline import inherited
 
 ATTEMPTS = 3  # work whose worker is lost this often stops the run
 START = 60.0  # seconds beyond the limit of a step that a worker may take to start and make its environments
+# A worker ignores Ctrl-C from its first moment on: its parent decides.
+MAIN = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from importlib import import_module; import_module(sys.argv.pop(1)).main()"
+)
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
@@ -35,7 +40,7 @@ class WorkerProcess:
         self.connection, theirs = Pipe()
         given = (theirs.fileno(), supervisor.life, supervisor.board_fd, row, supervisor.count)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", supervisor.module, *map(str, given)],
+            [sys.executable, "-P", "-c", MAIN, supervisor.module, *map(str, given)],
             pass_fds=[*given[:3], *supervisor.descriptors],
             env=os.environ | SINGLE_THREAD | inherited(supervisor.path),
             stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The worker process: opens a task, evaluates what it is sent, and ends when its parent does.
 
-Started as `python -m esker.engines.worker`, so it never re-imports the user's main module and needs no start method.
+Started by a supervisor in a new interpreter, so it never re-imports the user's main module and needs no start method.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -111,7 +110,6 @@ def _exit_with_parent(descriptor: int) -> None:
 def main() -> None:
     """Entry point: descriptors of the connection, of the parent's life line and of the board, and the board's row."""
     connection_fd, life_fd, board_fd, row, rows = (int(value) for value in sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     hold_lifeline()
     threading.Thread(target=_exit_with_parent, args=(life_fd,), daemon=True).start()
     board = memoryview(mmap.mmap(board_fd, rows * BOARD_FIELDS * 8)).cast("q")
@@ -124,7 +122,3 @@ def main() -> None:
         message = named_line(error)
         with contextlib.suppress(OSError):
             connection.send(Broken(message, traceback.format_exc()))
-
-
-if __name__ == "__main__":
-    main()
