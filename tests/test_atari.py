@@ -83,9 +83,9 @@ def test_old_ids_stand_for_the_newest_game_with_a_notice():
 
 
 def test_pong_takes_the_convnet_lstm_by_itself():
-    config, environment, notices = configure("PongDeterministic-v3", {})
-    assert (environment.name, config.network) == ("ALE/Pong-v5", "conv-lstm")
-    assert any(notice.startswith("preset pong/conv-lstm") for notice in notices)
+    asked = configure("PongDeterministic-v3", {})
+    assert (asked.environment.name, asked.config.network) == ("ALE/Pong-v5", "conv-lstm")
+    assert any(notice.startswith("preset pong/conv-lstm") for notice in asked.notices)
 
 
 def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
