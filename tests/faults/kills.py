@@ -20,9 +20,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 MARK = "ESKER_CAMPAIGN"
-SMALL = ["--hidden", "8,8", "--center-episodes", "1", "--checkpoint-every", "3", "--preset", "none", "--workers", "2"]
+SMALL = ["--hidden", "8,8", "--center-episodes", "1", "--checkpoint-every", "3", "--preset", "none"]
 HYBRID = ["--batch-size", "8", "--initial-steps", "40", "--checkpoint-every", "1"]
-ASYNCHRONOUS = [*HYBRID, "--results-per-generation", "3", "--critic-chunk", "20", "--deterministic", "--actors", "1"]
+ASYNCHRONOUS = [*HYBRID, "--results-per-generation", "3", "--critic-chunk", "20", "--deterministic"]
 KINDS: dict[str, tuple[int, list[str]]] = {  # generations, and the options beside SMALL
     "es": (60, ["--population", "8", "--noise", "counter"]),
     "pgpe": (60, ["--algo", "es", "--strategy", "pgpe", "--population", "8"]),
@@ -48,7 +48,7 @@ def command(kind: str, path: Path) -> list[str]:
         return [sys.executable, str(HERE / "evolve.py"), str(path), str(generations)]
     if (path / "config.toml").exists():
         return [sys.executable, "-m", "esker", "resume", str(path), "--quiet"]
-    algo = [] if "--algo" in options else ["--algo", kind]
+    algo = [*([] if "--algo" in options else ["--algo", kind]), "--workers", "1" if "--deterministic" in options else "2"]
     run = ["--run-dir", str(path), "--generations", str(generations), "--quiet"]
     return [sys.executable, "-m", "esker", "train", "slow_world:Slow", *algo, *SMALL, *options, *run]
 
