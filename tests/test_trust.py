@@ -202,16 +202,17 @@ def test_a_cluster_named_by_a_stranger_is_not_joined(tmp_path: Path, capsys: pyt
 
 def test_the_record_is_private_and_outside_of_the_folder(tmp_path: Path) -> None:
     small_run()
-    mode = records_file().stat().st_mode
-    assert stat.S_IMODE(mode) == 0o600
-    assert not records_file().is_relative_to(small_run())
+    record = records_file(json.loads((small_run() / "about.json").read_text())["run"])
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert stat.S_IMODE(record.parent.stat().st_mode) == 0o700
+    assert not record.is_relative_to(small_run())
 
 
 def test_a_record_that_others_can_write_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     made = esker.train("worlds:Corridor", run_dir=str(tmp_path / "a"), **QUICK, generations=1)
     assert len(esker.evaluate(made.path, episodes=1, workers=0)[0].returns) == 1
-    records_file().chmod(0o666)
+    records_file(json.loads((made.path / "about.json").read_text())["run"]).chmod(0o666)
     with pytest.raises(UsageError, match="not made on this machine"):
         esker.evaluate(made.path, episodes=1, workers=0)
 

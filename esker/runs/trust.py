@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from esker.errors import UsageError
 
 Trust = bool | Sequence[str]
+IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 # Options whose text may hold a colon and is never imported; every other such text is taken for code.
 NOT_CODE = frozenset({"run_dir", "init_from", "device", "address", "working_dir", "env_kwargs", "resources"})
@@ -84,7 +86,7 @@ def record_run(identity: str, values: Mapping[str, Any]) -> None:
     """Remember that a run was made on this machine; where that cannot be written, its code must be trusted by name."""
     entry = {"run": identity, "digest": _digest(values), "path": _roots(code_named(values))}
     with contextlib.suppress(OSError, RuntimeError):
-        file = records_file()
+        file = records_file(identity)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -99,11 +101,11 @@ def record_change(about: Mapping[str, Any], before: Mapping[str, Any], after: Ma
         record_run(str(about["run"]), after)
 
 
-def records_file() -> Path:
-    """Where runs made on this machine are remembered: outside of their folders, readable by their user only."""
+def records_file(identity: str) -> Path:
+    """Where a run made on this machine is remembered: outside of its folder, readable by its user only."""
     given = os.environ.get("XDG_STATE_HOME", "")
     home = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return home / "esker" / "runs"
+    return home / "esker" / "runs" / identity
 
 
 def _modules(trust: Trust) -> set[str]:
@@ -113,14 +115,14 @@ def _modules(trust: Trust) -> set[str]:
 def _recorded(about: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
     """The record of a run that was made here and names what it named then."""
     identity = about.get("run")
-    if not isinstance(identity, str) or not identity:
+    if not isinstance(identity, str) or not IDENTITY.fullmatch(identity):  # it becomes the name of a file
         return None
     try:
-        with records_file().open("rb") as file:
+        with records_file(identity).open("rb") as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None
-            lines = [line for line in file if identity.encode() in line]
+            lines = file.readlines()
     except (OSError, RuntimeError):
         return None
     wanted = _digest(values)
