@@ -45,5 +45,8 @@ class Truncation:
 
 
 if __name__ == "__main__":
-    run = esker.train("CartPole-v1", preset=None, strategy="own_strategy:Truncation", sigma=0.1, generations=30)
+    from command import Command
+
+    generations = Command(__doc__).number("generations", 30, "generations to train").parse_args().generations
+    run = esker.train("CartPole-v1", preset=None, strategy="own_strategy:Truncation", sigma=0.1, generations=generations)
     print(f"best centre return {run.best_return}")
