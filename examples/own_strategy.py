@@ -33,8 +33,7 @@ class Truncation:
         weights = np.zeros(len(fitness))
         weights[np.argsort(np.asarray(fitness))[len(fitness) // 2 :]] = 1 / (len(fitness) - len(fitness) // 2)
         step = self.sigma * torch.from_numpy(self.noise.weighted_sum(self.generation, weights))
-        self.center += step
-        self.generation += 1
+        self.center, self.generation = self.center + step, self.generation + 1
         return Update(float(step.norm()), float(step.norm()), float(self.center.norm()), self.sigma, 1.0, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
@@ -49,4 +48,4 @@ if __name__ == "__main__":
 
     generations = Command(__doc__).number("generations", 30, "generations to train").parse_args().generations
     run = esker.train("CartPole-v1", preset=None, strategy="own_strategy:Truncation", sigma=0.1, generations=generations)
-    print(f"best centre return {run.best_return}")
+    print(run)

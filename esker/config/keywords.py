@@ -35,7 +35,7 @@ class TrainOptions(TypedDict, total=False):
     damp_limit: float
     damp_tau: float
     deterministic: bool
-    device: str
+    device: str | None
     discount: float
     divide_variance: bool
     engine: Literal["local", "ray"]
@@ -132,6 +132,7 @@ class TrainOptions(TypedDict, total=False):
     weight_decay: float
     workers: int | None
     working_dir: str | None
+    world: str | None
     wrapper: Sequence[str] | str
 
 
@@ -141,6 +142,7 @@ class ResumeChanges(TypedDict, total=False):
     address: str | None
     checkpoint_every: int | None
     cpus_per_worker: float
+    device: str | None
     engine: Literal["local", "ray"]
     generations: int | None
     goal: float | None
