@@ -16,6 +16,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,9 +52,9 @@ class System:
     def __init__(self, name: str, python: Path | str) -> None:
         command = [str(python), str(ROOT / "benchmarks/function_systems.py"), name]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-        )
+        self.name, self.errors = name, tempfile.TemporaryFile("w+")  # noqa: SIM115  # read when the process has ended
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
+        self.process = subprocess.Popen(command, text=True, env=environment, **pipes)
 
     def ask(self, **case: Any) -> dict[str, Any]:
         """Send a case and wait for its result."""
@@ -61,7 +62,11 @@ class System:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(case) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            raise SystemExit(f"{self.name} ended with {self.process.wait()} in {case}:\n{self.errors.read()[-2000:]}")
+        return json.loads(line)
 
     def close(self) -> None:
         """End the process."""
