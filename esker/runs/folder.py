@@ -260,15 +260,20 @@ class RunFolder:
         """Keep what was seen of the last centre, beside the journal."""
         write_whole(self.path / "final.json", json.dumps(reading) + "\n")
 
-    def best_return(self, last: dict[str, Any] | None = None) -> float | None:
-        """The mean return by which the best centre was judged, the one it ended with included; `last` row, if known."""
-        last = last or next(reversed(self.rows()), {})
-        best = last.get("best_return")
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+    def best_return(self, rows: list[dict[str, Any]] | None = None) -> float | None:
+        """The mean return by which the best centre was judged, the last one included; `rows`: the last of them suffice."""
+        judged = self.judged_rows(rows)
+        return next((row["best_return"] for row in reversed(judged) if row.get("best_return") is not None), None)
+
+    def judged_rows(self, rows: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+        """The journal, and behind it what was seen of the last centre."""
+        rows = self.rows() if rows is None else list(rows)
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             final = json.loads(read_small(self.path / "final.json"))
-            if final["generation"] == last.get("generation", -1) + 1:
-                best = final["best_return"]
-        return float(best) if isinstance(best, int | float) else None
+            if final["generation"] == (rows[-1]["generation"] + 1 if rows else 0):
+                float(final["best_return"] or 0)
+                rows.append(final)
+        return rows
 
     def rows(self) -> list[dict[str, Any]]:
         """The journal, up to the first line that cannot be read."""

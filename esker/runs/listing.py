@@ -64,7 +64,7 @@ def summarize(folder: RunFolder, now: float) -> RunSummary:
     except (OSError, ValueError) as error:
         config, about, status, reason = {}, {}, "damaged", " ".join(str(error).split())
     row = last_row(folder.journal_file)
-    seed, best = config.get("seed"), folder.best_return(row or None)
+    seed, best = config.get("seed"), folder.best_return([row] if row else [])
     started = _number(about.get("started")) or folder.about_file.stat().st_mtime
     moved = folder.journal_file if folder.journal_file.exists() else folder.config_file
     return RunSummary(
