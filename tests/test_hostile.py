@@ -49,7 +49,7 @@ def test_markup_in_a_path_is_text(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_report_replaces_a_link_and_shows_no_file_that_a_link_names(tmp_path: Path) -> None:
     run, secret = copy(tmp_path), tmp_path / "secret"
     secret.write_text("my secret words")
-    (run / "videos").mkdir()
+    (run / "videos").mkdir(exist_ok=True)
     (run / "videos" / "a.mp4").symlink_to(secret)
     (run / "report.html").symlink_to(secret)
     assert main(["report", str(run)]) == 0
@@ -63,7 +63,9 @@ def test_folders_that_are_links_are_not_written_into(
 ) -> None:
     run, outside = copy(tmp_path), tmp_path / "outside"
     outside.mkdir()
-    (run / {"render": "videos"}.get(command, command)).symlink_to(outside)
+    target = run / {"render": "videos"}.get(command, command)
+    shutil.rmtree(target, ignore_errors=True)  # another test may have used the run that was copied
+    target.symlink_to(outside)
     more = ["--episodes", "1", "--workers", "0"] if command == "card" else []
     assert main([command, str(run), *more]) == 2
     assert "is a link" in one_line(capsys)
