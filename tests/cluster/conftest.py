@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: HERE in item.path.parents)  # last: this process stays connected to the cluster until it ends
     if "faults" in config.getoption("markexpr"):
         return
     left_out = [item for item in items if item.get_closest_marker("faults")]
