@@ -9,8 +9,10 @@ import pytest
 from support import center
 
 import esker
+from esker.config.environment import CapGrowth
 from esker.config.options import ESConfig
 from esker.runs import checkpoints
+from esker.runs.request import configure
 
 BASE: dict[str, Any] = {
     "preset": None,
@@ -96,9 +98,7 @@ SHOWN_ELSEWHERE = {
     "max_frames": "test_atari: test_max_frames_ends_an_episode",
     "max_speed": "test_other_strategies: test_clipup_never_steps_further_than_its_max_speed",
     "momentum": "test_momentum_needs_sgd_and_changes_the_result",
-    "cap_initial": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
-    "cap_threshold": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
-    "cap_factor": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
+    "cap_growth": "test_the_threshold_cap_starts_low_and_grows_by_its_factor",
     "wrapper": "test_wrappers_are_applied",
     "action_mode": "test_continuous_action_options_change_the_result",
     "bins": "test_continuous_action_options_change_the_result",
@@ -141,11 +141,20 @@ def test_momentum_needs_sgd_and_changes_the_result(tmp_path: Path) -> None:
 
 
 def test_the_threshold_cap_starts_low_and_grows_by_its_factor(tmp_path: Path) -> None:
-    options = {"adaptive_cap": "threshold", "cap_initial": 8, "cap_factor": 2.0, "generations": 4}
-    grown = train(tmp_path, "grown", "worlds:Corridor", env_kwargs={"length": 50}, cap_threshold=1.0, **options)
+    growth = {"initial": 8, "threshold": 1.0, "factor": 2}
+    options = {"env_kwargs": {"length": 50}, "adaptive_cap": "threshold", "generations": 4}
+    grown = train(tmp_path, "grown", "worlds:Corridor", cap_growth=growth, **options)
     assert [row["episode_length_mean"] for row in grown.history] == [8, 16, 32, 50]
-    rarely = train(tmp_path, "rarely", cap_threshold=0.9, **options | {"cap_initial": 30, "generations": 1})
-    assert rarely.history[0]["episode_cap"] == 30
+    assert grown.config.cap_growth == CapGrowth(initial=8, threshold=1.0, factor=2.0)  # as its folder holds it
+    former = {"cap_initial": 8, "cap_threshold": "1", "cap_factor": 2.0}
+    assert center(train(tmp_path, "former", "worlds:Corridor", **options, **former)).tobytes() == center(grown).tobytes()
+
+
+def test_fields_of_the_cap_that_a_layer_leaves_out_are_those_of_the_layer_below() -> None:
+    file = {"adaptive_cap": "threshold", "cap_initial": 8, "cap_factor": 3}
+    request = configure("CartPole-v1", {"cap_growth": '{"factor": 2}'}, config=file)
+    assert request.config.cap_growth == CapGrowth(initial=8, factor=2.0)
+    assert "cap_initial = 8 is initial = 8 of cap_growth" in request.notices
 
 
 def test_the_twice_mean_cap_begins_without_one_and_follows_the_last_generation(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class EvolutionStrategy(Center):
         )
         self.table = table
         self.statistics = Statistics.empty(task.statistics_size)
-        self.progress.episode_cap = config.cap_initial if config.adaptive_cap == "threshold" else None
+        self.progress.episode_cap = config.cap_growth.initial if config.adaptive_cap == "threshold" else None
 
     @property
     def starts_as_configured(self) -> bool:
@@ -156,8 +156,9 @@ def next_cap(config: SynchronousConfig, cap: int | None, lengths: np.ndarray) ->
     """OpenAI's rule: grow when enough episodes reach the cap. pytorch-es's: none at first, then twice the mean length."""
     if config.adaptive_cap == "twice-mean":
         return max(1, round(2 * float(lengths.mean())))
-    if config.adaptive_cap == "threshold" and cap is not None and (lengths >= cap).mean() >= config.cap_threshold:
-        return math.ceil(cap * config.cap_factor)
+    growth = config.cap_growth
+    if config.adaptive_cap == "threshold" and cap is not None and (lengths >= cap).mean() >= growth.threshold:
+        return math.ceil(cap * growth.factor)
     return cap
 
 

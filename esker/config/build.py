@@ -9,7 +9,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, fields
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
@@ -30,16 +30,23 @@ def build(kind: type[C], *layers: Mapping[str, Any]) -> C:
         for name, value in layer.items():
             if name not in known:
                 raise UsageError(f"unknown option {name!r}{nearest(name, known)}")
-            merged[name] = convert(known[name], hints[name], value)
+            merged[name] = convert(known[name], hints[name], value, merged.get(name))
     config = kind(**merged)
     config.check()  # type: ignore[attr-defined]
     return config
 
 
-def convert(option: Field[Any], hint: Any, value: Any) -> Any:
-    """One option's value, from a flag's text or a file's value, checked against its type and bounds."""
+def convert(option: Field[Any], hint: Any, value: Any, below: Any = None) -> Any:
+    """One option's value, from a flag's text or a file's value, checked against its type and bounds.
+
+    `below` is the value of a lower layer: an option with fields keeps those that this value leaves out.
+    """
     try:
+        if is_dataclass(hint):
+            return _with_fields(option.name, hint, value, below)
         result = _convert(hint, value, option.metadata.get("group"))
+    except UsageError:  # of one of its fields
+        raise
     except (ValueError, TypeError, OverflowError, RecursionError) as error:  # 10**400 is no float
         raise UsageError(f"{option.name} is {value!r}; expected {describe(hint)}") from error
     _check_bounds(option, result)
@@ -68,6 +75,22 @@ def _convert(hint: Any, value: Any, group: str | None = None) -> Any:
         tomli_w.dumps(parsed).encode()  # a run folder must be able to hold it
         return parsed
     return _scalar(hint, value)
+
+
+def _with_fields(name: str, kind: Any, value: Any, below: Any) -> Any:
+    """An option that is a dataclass, from a JSON object or a table."""
+    known, hints = {f.name: f for f in fields(kind)}, typing.get_type_hints(kind)
+    given = json.loads(value) if isinstance(value, str) else asdict(value) if isinstance(value, kind) else value
+    if not isinstance(given, Mapping):
+        raise ValueError(value)
+    for part in map(str, given):
+        if part not in known:
+            raise UsageError(f"{name} has no field {part!r}{nearest(part, known)}; expected {describe(kind)}")
+    try:
+        converted = {part: convert(known[part], hints[part], given[part]) for part in given}
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
+    return replace(kind() if below is None else below, **converted)
 
 
 def takes_path(hint: Any) -> bool:
@@ -152,6 +175,8 @@ def describe(hint: Any) -> str:
         return "a list such as 64,64" if arguments[0] is int else "a list of names"
     if origin is dict:
         return "a JSON object"
+    if is_dataclass(hint):
+        return "a JSON object of " + ", ".join(f.name for f in fields(hint))
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]
 
 

@@ -6,7 +6,7 @@ import argparse
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field, asdict, fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union
 
 from esker.config.build import default_of, takes_path
@@ -85,6 +85,8 @@ def _add(group: Any, option: Field[Any], hint: Any, text: str | None) -> None:
 
 
 def _text(value: Any) -> str:
+    if is_dataclass(value) and not isinstance(value, type):
+        return ", ".join(f"{name} {part}" for name, part in asdict(value).items())
     return ",".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
 
 
@@ -98,7 +100,7 @@ def _metavar(hint: Any) -> str:
         return "{" + ",".join(str(a) for a in arguments) + "}"
     if origin is tuple:
         return "NAME,NAME" if takes_path(arguments[0]) else "N,N" if arguments[0] is int else "NAME"
-    if origin is dict:
+    if origin is dict or is_dataclass(hint):
         return "JSON"
     return {int: "N", float: "X", str: "TEXT"}[hint]
 

@@ -20,9 +20,7 @@ class TrainOptions(TypedDict, total=False):
     batch_size: int
     batched_rl: bool
     bins: int
-    cap_factor: float
-    cap_initial: int
-    cap_threshold: float
+    cap_growth: Mapping[str, Any] | str
     center_episodes: int
     channels: int
     checkpoint_every: int

@@ -14,7 +14,9 @@ REMOVED: dict[str, tuple[Any, str]] = {
     "sigma_adaptation": (None, "use --algo snes or pgpe, which adapt a scale for every parameter"),
     "reward_scale": (1.0, "scale the reward with a wrapper, or change --lr: only raw shaping depends on it"),
 }
-OLD_NAMES = (*REMOVED, "actors", *other_names.OTHER_NAMES)
+# Options that became fields of another one.
+FIELDS = {f"cap_{name}": ("cap_growth", name) for name in ("initial", "threshold", "factor")}
+OLD_NAMES = (*REMOVED, "actors", *FIELDS, *other_names.OTHER_NAMES)
 
 
 def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -23,6 +25,14 @@ def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for name, (harmless, remedy) in REMOVED.items():
         if name in result and str(result.pop(name)) not in (str(harmless), str(harmless).removesuffix(".0")):
             raise UsageError(f"{name} is {values[name]}, and this option is gone; {remedy}")
+    for name in FIELDS.keys() & result.keys():
+        option, part = FIELDS[name]
+        if option in values:
+            raise UsageError(
+                f"{name} and {option} are given, and {name} is the field {part} of {option}; give {option} alone"
+            )
+        result[option] = {**result.get(option, {}), part: result.pop(name)}
+        notices.append(f"{name} = {values[name]} is {part} = {values[name]} of {option}")
     if "actors" in result:
         actors = result.pop("actors")
         if "workers" in result and str(result["workers"]) != str(actors):

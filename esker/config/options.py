@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 from esker.config.device import DeviceOptions
+from esker.config.environment import AtariOptions, EnvironmentOptions
 from esker.config.logs import LogOptions
 from esker.config.option import option
 from esker.errors import UsageError
@@ -44,47 +45,6 @@ class RunOptions:
     def elsewhere(self) -> Self:
         """This configuration for a process that only prepares the run for a cluster."""
         return self
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentOptions:
-    """Environment"""
-
-    env_kwargs: dict[str, Any] = option({}, "JSON object of arguments for the environment")
-    wrapper: tuple[str, ...] = option((), "module:callable that wraps the environment; repeatable, applied in order")
-    max_episode_steps: int | None = option(
-        None, "end episodes after so many steps (default: the environment's limit)", low=1
-    )
-    adaptive_cap: Literal["threshold", "twice-mean"] | None = option(
-        None,
-        "let the episode cap grow: by cap_factor when cap_threshold of episodes reach it, or 2 × the last mean length",
-    )
-    cap_initial: int = option(100, "adaptive cap threshold: where it starts; twice-mean starts without a cap", low=1)
-    cap_threshold: float = option(0.5, "adaptive cap threshold: share of episodes that must reach it", above=0, high=1)
-    cap_factor: float = option(1.5, "adaptive cap threshold: growth", above=1)
-    vectorizer: Literal["gymnasium", "native", "envpool", "auto"] | None = option(
-        None,
-        "who steps a worker's environments: Gymnasium, esker's native formulas (the same bits, faster), EnvPool (inexact), "
-        "or auto: native, else EnvPool where it can (default: native where it covers the environment, else gymnasium)",
-    )
-    time_aware: bool = option(False, "add the share of the episode that is over to the observation")
-    survival_bonus: float | None = option(
-        None, "reward per step for staying alive, left out of fitness (ARS); returns are reported with it"
-    )
-    fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
-    on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails stops the run, or ranks last")
-
-
-@dataclass(frozen=True, kw_only=True)
-class AtariOptions:
-    """Atari"""
-
-    frame_skip: int = option(4, "frames that each action lasts", low=1)
-    frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
-    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
-    noop_max: int = option(30, "an episode begins with 1 to so many frames of doing nothing", low=0)
-    sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
-    max_frames: int = option(108_000, "end an episode after so many frames", low=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,10 +235,7 @@ class SynchronousConfig(
             raise UsageError(f"rank is {self.rank}, and it is for --noise low-rank; this is --noise {self.noise}")
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
-        for name in ("cap_initial", "cap_threshold", "cap_factor"):
-            default = type(self).__dataclass_fields__[name].default
-            if self.adaptive_cap != "threshold" and getattr(self, name) != default:
-                raise UsageError(f"{name} is for --adaptive-cap threshold; add that, or leave it out")
+        self.check_cap()
         self.check_logs()
         self.check_world(self)
         self._check_network()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,6 +90,8 @@ class SweepPlan:
 
 def plain(value: Any) -> Any:
     """An option's value as TOML can hold it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     return "none" if value is None else list(value) if isinstance(value, tuple) else value
 
 

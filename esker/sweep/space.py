@@ -15,7 +15,7 @@ from esker.config.build import convert
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError, nearest
 
-FIXED = RESUMABLE | {"env", "algo", "run_dir", "env_kwargs", "wrapper"}
+FIXED = RESUMABLE | {"env", "algo", "run_dir", "env_kwargs", "wrapper", "cap_growth"}
 HOW = "write name=low..high, name=low..high:log, or name=a,b,c"
 # What es-torch's sweep varies; kept to the options that the algorithm has.
 DEFAULT_SPACE = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union
 
 from esker.algorithms import registry
@@ -70,7 +70,7 @@ def _spelled(name: str, hint: Any) -> list[str]:
         return [f"Literal[{', '.join(map(_quoted, arguments))}]"]
     if origin is tuple:
         return [f"Sequence[{_spelled(name, arguments[0])[0]}]", "str"]
-    if origin is dict:
+    if origin is dict or is_dataclass(hint):
         return ["Mapping[str, Any]", "str"]
     return [hint.__name__]
 
