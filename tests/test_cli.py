@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support import HERE
 
 import esker
+from esker.algorithms import registry
 from esker.cli import main
 from esker.config.options import ESConfig
 
@@ -340,10 +341,20 @@ def test_simulators_say_their_warnings_at_most_once(cli: Cli) -> None:
 def test_help_teaches_every_option_with_its_default(ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["train", "--help-all"])
-    text = capsys.readouterr().out
+    text = capsys.readouterr().out.replace("--[no-]", "--")
     assert stop.value.code == 0
     for name in ESConfig.__dataclass_fields__:
         if name not in ("env", "algo"):
             assert "--" + name.replace("_", "-") in text
     assert "esker train CartPole-v1" in text
     assert "(default: 0.02)" in text
+
+
+@pytest.mark.parametrize("algo", registry.names())
+def test_help_fits_in_two_screens(algo: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["train", "--algo", algo, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 90
+    assert max(map(len, lines)) <= 80

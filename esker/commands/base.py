@@ -29,7 +29,7 @@ def command(
 
 def add_trust(parser: Parser) -> None:
     """A flag that allows code named by a run folder from elsewhere."""
-    text = "let a run from elsewhere import this module (or module:name), also from the current folder; repeatable"
+    text = "allow a run from elsewhere to import it; repeatable"
     parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=text)
 
 

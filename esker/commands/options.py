@@ -23,13 +23,13 @@ FOREIGN = "foreign "  # before the names of other systems' flags in a namespace
 COMMON = frozenset(
     [
         *("population", "sigma", "lr", "optimizer", "weight_decay", "shaping", "strategy", "noise"),
-        *("episodes_per_member", "center_episodes", "network", "hidden", "activation", "normalize_observations"),
-        *("action_mode", "init_from", "env_kwargs", "wrapper", "max_episode_steps", "on_error"),
+        *("episodes_per_member", "network", "hidden", "activation", "normalize_observations"),
+        *("init_from", "env_kwargs", "wrapper", "max_episode_steps"),
         *("generations", "steps", "training_steps", "wall_time", "goal", "patience"),
-        *("engine", "address", "workers", "slots", "device"),
+        *("engine", "address", "workers", "device"),
         *("batch_size", "discount", "replay_size", "initial_steps", "exploration_noise", "rl_ratio", "rl_population"),
         *("stdev_lr", "restarts", "deterministic", "mean_update", "mean_update_param", "var_update", "var_init"),
-        *("seed", "run_dir", "checkpoint_every", "keep", "log", "quiet"),
+        *("seed", "run_dir", "checkpoint_every", "log", "quiet"),
     ]
 )
 
@@ -50,7 +50,7 @@ def add_algorithm_options(parser: Parser, arguments: Sequence[str], without: Ite
     for option in fields(algorithm.config):  # AES-RL's spelling of what both have
         if "_" in option.name and option.name in known and option.name in SAME:
             parser.add_argument(f"--{option.name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--help-all", action="help", help="list every option of the algorithm")
+    parser.add_argument("--help-all", action="help", help="show all options of the algorithm")
     parser.usage = f"{parser.prog} ENV [options]"  # the list below says it all
     parser.explain = lambda flag: refuse_others(algorithm, [flag.removeprefix("--").replace("-", "_")])
 

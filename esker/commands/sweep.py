@@ -49,7 +49,7 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     group.add_argument("--storage", choices=("journal", "sqlite"), help="where trials are kept (default: journal)")
     group.add_argument("--sweep-seed", type=int, metavar="N", help="seed of the suggestions (default: 0)")
     names = "{" + ",".join(registry.names()) + ",module:NAME}"
-    parser.add_argument("--algo", metavar=names, help="algorithm (default: the preset's or the configuration's, else es)")
+    parser.add_argument("--algo", metavar=names, help="algorithm (default: es, or the preset's)")
     parser.add_argument("--preset", metavar="NAME", help="options to begin from (default: auto; none: no preset)")
     parser.add_argument("--config", metavar="FILE|JSON", help="options for all trials")
     if arguments is not None:

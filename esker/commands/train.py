@@ -19,7 +19,7 @@ Train a policy. Examples:
   esker train CartPole-v1
   esker train HalfCheetah-v5 --population 80 --steps 10000000 --seed 3
   esker train my_package.envs:make_env --hidden 32,32 --env-kwargs '{"wind": 2}'
-  esker train Humanoid-v5 --config '{"episodes_per_batch": 1000, "noise_stdev": 0.02}'
+  esker train Humanoid-v5 --config '{"noise_stdev": 0.02}'
   esker train LunarLander-v3 --seeds 0..4
   esker train HalfCheetah-v5 --algo aes-rl --workers 5
 
@@ -32,20 +32,16 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     parser.set_defaults(arguments=arguments)
     parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")
     names = "{" + ",".join(registry.names()) + ",module:NAME}"
-    parser.add_argument("--algo", metavar=names, help="algorithm (default: the preset's or the configuration's, else es)")
+    parser.add_argument("--algo", metavar=names, help="algorithm (default: es, or the preset's)")
     parser.add_argument(
         "--preset",
         default="auto",
         metavar="NAME",
-        help="options found to work; see `esker presets` (default: auto; none: no preset)",
+        help="tuned options; see `esker presets` (default: auto)",
     )
-    parser.add_argument(
-        "--config", metavar="FILE|JSON", help="a TOML or JSON file, or inline JSON; RLlib's and AES-RL's keys are understood"
-    )
-    parser.add_argument(
-        "--seeds", metavar="A..B", help="train these seeds, side by side where cores allow it, as 0..4 or 1,2,5"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="with --seeds: so many at once (default: as cores allow)")
+    parser.add_argument("--config", metavar="FILE|JSON", help="TOML or JSON; RLlib's and AES-RL's keys work too")
+    parser.add_argument("--seeds", metavar="A..B", help="train several seeds side by side, as 0..4 or 1,2,5")
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --seeds: runs at a time (default: by cores)")
     add_trust(parser)
     if arguments is not None:
         add_algorithm_options(parser, arguments)

@@ -14,7 +14,8 @@ class DeviceOptions:
     """Engine"""
 
     device: str | None = option(
-        None, "where worlds and policies run: cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)"
+        None,
+        "batch worlds and policies on cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)",
     )
     world: str | None = option(
         None,

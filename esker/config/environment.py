@@ -22,11 +22,9 @@ class CapGrowth:
 class EnvironmentOptions:
     """Environment"""
 
-    env_kwargs: dict[str, Any] = option({}, "JSON object of arguments for the environment")
-    wrapper: tuple[str, ...] = option((), "module:callable that wraps the environment; repeatable, applied in order")
-    max_episode_steps: int | None = option(
-        None, "end episodes after so many steps (default: the environment's limit)", low=1
-    )
+    env_kwargs: dict[str, Any] = option({}, "arguments of the environment")
+    wrapper: tuple[str, ...] = option((), "module:callable that wraps it; repeatable, in order")
+    max_episode_steps: int | None = option(None, "end episodes after N steps (default: as registered)", low=1)
     adaptive_cap: Literal["threshold", "twice-mean"] | None = option(
         None, "let the episode cap grow: threshold, by cap_growth; twice-mean, to 2 × the last mean length"
     )
@@ -35,15 +33,17 @@ class EnvironmentOptions:
     )
     vectorizer: Literal["gymnasium", "native", "envpool", "auto"] | None = option(
         None,
-        "who steps a worker's environments: Gymnasium, esker's native formulas (the same bits, faster), EnvPool (inexact), "
-        "or auto: native, else EnvPool where it can (default: native where it covers the environment, else gymnasium)",
+        "what steps the environments: Gymnasium, esker's native formulas (the same bits, faster), EnvPool (inexact), "
+        "or auto: native, else EnvPool (default: native if it covers the environment, else gymnasium)",
     )
-    time_aware: bool = option(False, "add the share of the episode that is over to the observation")
+    time_aware: bool = option(False, "add the elapsed share of the episode to the observation")
     survival_bonus: float | None = option(
-        None, "reward per step for staying alive, left out of fitness (ARS); returns are reported with it"
+        None, "reward per step for staying alive: counted in returns, not in fitness (ARS)"
     )
-    fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
-    on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails stops the run, or ranks last")
+    fresh_environments: bool = option(
+        False, "make a new environment for every episode, if reset alone does not reproduce it"
+    )
+    on_error: Literal["stop", "worst"] = option("stop", "a member whose environment fails: stop the run, or rank it last")
 
     def check_cap(self) -> None:
         """Refuse a rule of growth for a cap that does not follow it. Raises UsageError."""
@@ -58,6 +58,6 @@ class AtariOptions:
     frame_skip: int = option(4, "frames that each action lasts", low=1)
     frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
     screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
-    noop_max: int = option(30, "an episode begins with 1 to so many frames of doing nothing", low=0)
+    noop_max: int = option(30, "start an episode with 1 to N frames of doing nothing", low=0)
     sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
-    max_frames: int = option(108_000, "end an episode after so many frames", low=1)
+    max_frames: int = option(108_000, "end an episode after N frames", low=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -13,11 +14,26 @@ from esker.config.build import default_of, takes_path
 from esker.errors import UsageError, nearest
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """One line for most options at 80 columns; a switch and its opposite are one, and long lists of names are wrapped."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if isinstance(action, argparse.BooleanOptionalAction):
+            return action.option_strings[0].replace("--", "--[no-]", 1)
+        text = super()._format_action_invocation(action)
+        indent = " " * (text.find("{") + 3)
+        lines = textwrap.wrap(text.replace(",", ", "), self._width - 4, break_on_hyphens=False)
+        return text if len(text) < self._width - 2 else f"\n{indent}".join(lines).replace(", ", ",")
+
+
 class Parser(argparse.ArgumentParser):
     """argparse that answers a wrong request with one line and the nearest flag."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **options)
         self.explain: Callable[[str], None] | None = None  # raises where it knows more about an unknown flag
 
@@ -108,6 +124,6 @@ def _metavar(hint: Any) -> str:
 def section_of(config: type[Any], name: str) -> str:
     """The heading under which an option is listed."""
     for base in config.__mro__[1:]:
-        if name in getattr(base, "__annotations__", {}):
+        if base.__name__.endswith("Options") and name in getattr(base, "__annotations__", {}):
             return (base.__doc__ or "").strip()
     return "What to train"

@@ -20,23 +20,21 @@ ACTORS = 5  # processes that train and roll out individuals, unless told otherwi
 class HybridEnvironmentOptions:
     """Environment"""
 
-    env_kwargs: dict[str, Any] = option({}, "JSON object of arguments for the environment")
-    wrapper: tuple[str, ...] = option((), "module:callable that wraps the environment; repeatable, applied in order")
-    max_episode_steps: int | None = option(
-        None, "end episodes after so many steps (default: the environment's limit)", low=1
+    env_kwargs: dict[str, Any] = option({}, "arguments of the environment")
+    wrapper: tuple[str, ...] = option((), "module:callable that wraps it; repeatable, in order")
+    max_episode_steps: int | None = option(None, "end episodes after N steps (default: as registered)", low=1)
+    fresh_environments: bool = option(
+        False, "make a new environment for every episode, if reset alone does not reproduce it"
     )
-    fresh_environments: bool = option(False, "make a new environment for every episode, where reset alone is not exact")
-    center_episodes: int = option(5, "episodes of the unperturbed centre every generation", low=1, high=1_000_000)
+    center_episodes: int = option(5, "episodes of the centre per generation", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HybridEngineOptions(ClusterOptions):
     """Engine"""
 
-    workers: int | None = option(None, "worker processes (default: the actors; 0: inside this process)", low=0)
-    step_timeout: float | None = option(
-        None, "seconds that one environment step may take before its worker is replaced", above=0
-    )
+    workers: int | None = option(None, "worker processes (default: the actors; 0: this process)", low=0)
+    step_timeout: float | None = option(None, "replace a worker whose environment step takes longer than X seconds", above=0)
     device: str = option("cpu", "where critics and actors train: cpu, cuda, or cuda:N")
 
 
@@ -44,10 +42,10 @@ class HybridEngineOptions(ClusterOptions):
 class HybridStopOptions(StopOptions):
     """Stop"""
 
+    generations: int | None = option(None, "stop after N generations", low=1)
     training_steps: int | None = option(
         None,
-        "stop after so many steps in the replay buffer, as papers count them: evaluation is not among them "
-        f"(default when no stop is given: {DEFAULT_TRAINING_STEPS})",
+        f"stop after N steps in the replay buffer, as papers count them (default: {DEFAULT_TRAINING_STEPS} if no stop)",
         low=1,
     )
 
@@ -71,19 +69,19 @@ class HybridStopOptions(StopOptions):
 class LearnerOptions:
     """Learner"""
 
-    hidden: tuple[int, ...] = option((400, 300), "sizes of the hidden layers of actors and critics", low=1)
+    hidden: tuple[int, ...] = option((400, 300), "hidden layers of actor and critic", low=1)
     actor_activation: Activation = option("tanh", "activation of the actors")
     critic_activation: Activation = option("leaky_relu", "activation of the critics")
     lr: float = option(1e-3, "learning rate of actors and critics", above=0, high=1e6)
     batch_size: int = option(256, "transitions in a batch", low=1)
     discount: float = option(0.99, "discount of future rewards", low=0, high=1)
-    tau: float = option(0.005, "how far targets follow in each update", above=0, high=1)
+    tau: float = option(0.005, "step of the target networks per update", above=0, high=1)
     policy_noise: float = option(0.2, "smoothing noise on target actions, in units of the action bound", low=0)
     noise_clip: float = option(0.5, "limit of the smoothing noise, in units of the action bound", low=0)
     replay_size: int = option(200_000, "transitions in the replay buffer", low=1)
-    initial_steps: int = option(10_000, "steps with random actions before anything learns", low=0)
-    compile: bool = option(False, "fuse updates with torch.compile: minutes at first, faster on a GPU, other bits")
-    replay_file: bool = option(True, "keep every transition in the run folder, so that a resume is exact")
+    initial_steps: int = option(10_000, "random steps before learning starts", low=0)
+    compile: bool = option(False, "fuse updates with torch.compile: takes minutes to start, faster on a GPU, other bits")
+    replay_file: bool = option(True, "keep every transition in the run folder, so that resuming is exact")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +89,8 @@ class TD3Options:
     """TD3"""
 
     exploration_noise: float = option(0.1, "noise on the actions taken, in units of the action bound", low=0)
-    policy_delay: int = option(2, "critic updates to each actor update", low=1)
-    generation_steps: int = option(5_000, "a generation is whole episodes of at least so many steps", low=1)
+    policy_delay: int = option(2, "critic updates per actor update", low=1)
+    generation_steps: int = option(5_000, "a generation is whole episodes of at least N steps", low=1)
     update_every: int = option(1, "steps between bursts of as many updates; more suits a GPU", low=1)
 
 
@@ -108,12 +106,10 @@ class GaussianOptions:
 class CEMOptions:
     """Strategy"""
 
-    population: int = option(
-        10, "individuals per generation; asynchronous: results that stand for one", low=2, high=10_000_000
-    )
-    damp_init: float = option(1e-3, "what is added to the variance, at first", above=0)
-    damp_limit: float = option(1e-5, "what is added to the variance, at last", above=0)
-    damp_tau: float = option(0.90, "how much of the damping stays after a generation", low=0, high=1)
+    population: int = option(10, "individuals per generation; asynchronous: results per generation", low=2, high=10_000_000)
+    damp_init: float = option(1e-3, "noise added to the variance, at first", above=0)
+    damp_limit: float = option(1e-5, "noise added to the variance, in the limit", above=0)
+    damp_tau: float = option(0.90, "decay of that noise per generation", low=0, high=1)
     divide_variance: bool = option(True, "divide the elites' variance by their number; off: the paper's formula")
 
 
@@ -123,18 +119,14 @@ class SynchronousOptions:
 
     rl_population: int = option(5, "individuals of each generation that are trained by gradients", low=0)
     antithetic: bool = option(True, "let member i + N/2 mirror member i")
-    batched_rl: bool = option(
-        False, "train those individuals at once, by batched updates after all critic training: other bits"
-    )
+    batched_rl: bool = option(False, "train those individuals together, by batched updates after the critic's: other bits")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActorOptions:
     """Actors and critic"""
 
-    workers: int | None = option(
-        None, "processes that train and roll out individuals (default: 5; deterministic: 1; 0: inside this process)", low=0
-    )
+    workers: int | None = option(None, "actor processes (default: 5; deterministic: 1; 0: this process)", low=0)
     critic_chunk: int = option(1_000, "critic updates between two reloads of the actor it bootstraps from", low=1)
 
 
@@ -142,17 +134,17 @@ class ActorOptions:
 class AsynchronousOptions:
     """Asynchronous loop"""
 
-    rl_ratio: float = option(0.5, "share of individuals that are trained by gradients")
-    rl_k: float = option(50.0, "how strongly the share is held", above=0)
-    results_per_generation: int = option(10, "results in one row of the journal", low=1)
-    deterministic: bool = option(False, "one actor, and the critic in step with it: exact, also after a resume")
+    rl_ratio: float = option(0.5, "share trained by gradients")
+    rl_k: float = option(50.0, "how strictly that share is kept", above=0)
+    results_per_generation: int = option(10, "results per row of the journal", low=1)
+    deterministic: bool = option(False, "one actor, and the critic in step with it: exact, also after resuming")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineOptions:
     """Mean and variance"""
 
-    mean_episodes: int = option(5, "episodes that tell the fitness of the mean, for every individual", low=1)
+    mean_episodes: int = option(5, "episodes that measure the mean for each individual", low=1)
     var_floor: float = option(1e-5, "variances never fall below this", above=0)
 
 
@@ -168,9 +160,9 @@ class OnePlusOneOptions:
 class AESOptions:
     """Mean and variance"""
 
-    mean_update: MeanUpdate = option("baseline-relative", "rule by which an individual moves the mean")
+    mean_update: MeanUpdate = option("baseline-relative", "rule that moves the mean")
     mean_update_param: float | None = option(None, "c: the scale of fitness, or for baseline-absolute the baseline")
-    var_update: VarUpdate = option("adaptive", "rule by which it moves the variance")
+    var_update: VarUpdate = option("adaptive", "rule that moves the variance")
     fixed_var_n: float | None = option(None, "n of var_update fixed (the paper: 10)", low=1)
     negative_ratio: float = option(0.0, "how much of a negative move is made (fixed-linear)", low=0, high=1)
 
@@ -179,7 +171,7 @@ class AESOptions:
 class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, HybridEngineOptions, LogOptions, RunOptions):
     """Everything that decides the run of an algorithm with gradients."""
 
-    checkpoint_every: int = option(1, "write a snapshot every so many generations; what follows it is trained again", low=1)
+    checkpoint_every: int = option(1, "write a snapshot every N generations; a resume repeats what came after it", low=1)
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
     algo: str = option("td3", "algorithm")
 
@@ -205,7 +197,7 @@ class TD3Config(TD3Options, HybridConfig):
     """Everything that decides a `td3` run."""
 
     algo: str = option("td3", "algorithm")
-    hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of actors and critics", low=1)
+    hidden: tuple[int, ...] = option((256, 256), "hidden layers of actor and critic", low=1)
     lr: float = option(3e-4, "learning rate of actors and critics", above=0, high=1e6)
     replay_size: int = option(1_000_000, "transitions in the replay buffer", low=1)
 
@@ -236,7 +228,7 @@ class PCEMRLConfig(ActorOptions, CEMRLConfig):
 
     algo: str = option("p-cem-rl", "algorithm")
     batch_size: int = option(256, "transitions in a batch", low=1)
-    parallel_critic: bool = option(False, "train the critic all the time, in a process of its own; not exact on resume")
+    parallel_critic: bool = option(False, "train the critic all the time in a separate process; not exact on resume")
 
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""
@@ -280,7 +272,7 @@ class AESRLConfig(AESOptions, BaselineOptions, AsynchronousConfig):
 
     algo: str = option("aes-rl", "algorithm")
     # Published with 5. One learns as well by training steps, and far faster by simulated ones: see docs/hybrids.md.
-    mean_episodes: int = option(1, "episodes that tell the fitness of the mean, for every individual", low=1)
+    mean_episodes: int = option(1, "episodes that measure the mean for each individual", low=1)
 
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""

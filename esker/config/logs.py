@@ -16,9 +16,7 @@ LOGGERS = "esker.loggers"  # the entry-point group of other packages' loggers
 class LogOptions:
     """Logs"""
 
-    log: tuple[Backend, ...] = option(
-        (), "also log to these, as tensorboard,csv or module:Class; journal.jsonl is always written", group=LOGGERS
-    )
+    log: tuple[Backend, ...] = option((), "also log to tensorboard, wandb, csv or module:Class", group=LOGGERS)
     wandb_project: str | None = option(None, "W&B: project (default: esker)")
     wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
     wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")

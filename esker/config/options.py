@@ -30,12 +30,12 @@ DEFAULT_TRAINING_STEPS = 1_000_000
 class RunOptions:
     """Run"""
 
-    seed: int = option(0, "seed of the run; equal seeds give bit-identical results", low=0)
-    run_dir: str | None = option(None, "run folder (default: runs/<env>/<algo>-s<seed>-<time>)")
-    checkpoint_every: int = option(10, "write a snapshot every so many generations", low=1)
-    keep: int | None = option(5, "keep this many newest snapshots beside the first and the best; 'none' keeps all", low=1)
-    quiet: bool = option(False, "print nothing but errors")
-    inexact: bool = option(False, "go on although this machine computes other bits than the one the run began on")
+    seed: int = option(0, "equal seeds give bit-identical results", low=0)
+    run_dir: str | None = option(None, "default: runs/<env>/<algo>-s<seed>-<time>")
+    checkpoint_every: int = option(10, "write a snapshot every N generations", low=1)
+    keep: int | None = option(5, "newest snapshots to keep beside the first and the best; 'none' keeps all", low=1)
+    quiet: bool = option(False, "print only errors")
+    inexact: bool = option(False, "continue even if this machine computes other bits than the one the run began on")
 
     @property
     def exact_resets(self) -> bool:
@@ -51,27 +51,21 @@ class RunOptions:
 class PolicyOptions:
     """Policy"""
 
-    network: str = option("mlp", "mlp, linear, gru, lstm, nature-cnn, conv-lstm, or module:Class for a torch module")
-    hidden: tuple[int, ...] = option(
-        (64, 64), "sizes of the hidden layers, as 64,64; of gru and lstm the last is the cell", low=1
-    )
+    network: str = option("mlp", "mlp, linear, gru, lstm, nature-cnn, conv-lstm, or a torch module as module:Class")
+    hidden: tuple[int, ...] = option((64, 64), "hidden layers, recurrent cell last", low=1)
     channels: int = option(32, "channels of every convolution (conv-lstm)", low=1)
     lstm_size: int = option(256, "size of the LSTM (conv-lstm)", low=1)
     reference_frames: int = option(
-        32, "frames of random play that normalise every layer (nature-cnn; OpenAI: 128) or pixel (conv-lstm)", low=2
+        32, "frames of random play that normalise layers (nature-cnn; OpenAI: 128) or pixels (conv-lstm)", low=2
     )
-    activation: Activation | str = option("tanh", "activation between layers")
+    activation: Activation | str = option("tanh", "activation of the hidden layers")
     initializer: Initializer = option(
         "xavier", "initial weights: Xavier uniform, OpenAI's normalised columns, or zero (linear)"
     )
-    init_from: str | None = option(
-        None, "start from the parameters of a run (its best checkpoint), a checkpoint folder, or a torch state dict"
-    )
-    normalize_observations: bool = option(
-        True, "scale vectors by their running mean and deviation (conv-lstm: pixels by the reference frames')"
-    )
-    statistics_episodes: int = option(200, "about how many episodes a generation feed the observation statistics", low=1)
-    action_mode: ActionMode = option("direct", "continuous actions: clipped outputs, tanh between the bounds, or bins")
+    init_from: str | None = option(None, "start from a run, a checkpoint or a state dict")
+    normalize_observations: bool = option(True, "by running mean and variance")
+    statistics_episodes: int = option(200, "episodes per generation that feed the observation statistics, about", low=1)
+    action_mode: ActionMode = option("direct", "continuous actions: clip outputs, squash, or bin")
     bins: int = option(10, "bins per action dimension (action mode binned)", low=2)
     action_noise: float = option(0.0, "standard deviation of Gaussian noise on continuous actions in training", low=0)
 
@@ -80,24 +74,24 @@ class PolicyOptions:
 class UpdateOptions:
     """Strategy"""
 
-    strategy: str = option("openai-es", "who proposes members and learns from them: openai-es, or module:Class")
-    population: int = option(40, "members per generation; with min_steps, the minimum of members", low=2, high=10_000_000)
+    strategy: str = option("openai-es", "openai-es or module:Class")
+    population: int = option(40, "members per generation", low=2, high=10_000_000)
     sigma: float = option(0.02, "scale of the perturbations", above=0, high=1e6)
     lr: float = option(0.01, "learning rate of the optimizer", above=0, high=1e6)
-    optimizer: OptimizerName = option("adam", "optimizer that moves the centre: one of torch's, or ClipUp")
+    optimizer: OptimizerName = option("adam", "optimizer that moves the centre")
     momentum: float | None = option(
         None, "momentum of sgd and rmsprop (default: 0) and of clipup (default: 0.9)", low=0, high=1
     )
     max_speed: float | None = option(None, "longest step of clipup (default: twice the learning rate)", above=0)
-    weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0, high=1e6)
+    weight_decay: float = option(0.0, "weight decay (L2; adamw: decoupled)", low=0, high=1e6)
     lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0)
     sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
     top_directions: int | None = option(
-        None, "let only so many of the best directions, by the better of their members, move the centre (ARS)", low=1
+        None, "move the centre only by the N best directions, by the better of their members (ARS)", low=1
     )
     antithetic: bool = option(True, "sample members in mirrored pairs")
-    common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
+    common_seeds: bool = option(True, "evaluate both members of a pair on the same episodes")
 
     def check_update(self) -> None:
         """Refuse update options that exclude each other. Raises UsageError."""
@@ -119,10 +113,13 @@ class UpdateOptions:
 class MemberOptions:
     """Members"""
 
-    episodes_per_member: int = option(1, "episodes whose mean is a member's fitness", low=1, high=1_000_000)
-    min_steps: int | None = option(None, "add members until a generation has so many environment steps", low=1)
-    center_episodes: int = option(4, "episodes of the unperturbed centre every generation", low=1, high=1_000_000)
-    noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
+    episodes_per_member: int = option(1, "episodes averaged into a fitness", low=1, high=1_000_000)
+    min_steps: int | None = option(
+        None, "add members beyond the population until a generation has N environment steps", low=1
+    )
+    common_seeds: bool = option(True, "evaluate both members of a pair on the same episodes")
+    center_episodes: int = option(4, "episodes of the centre per generation", low=1, high=1_000_000)
+    noise: NoiseKind = option("table", "how perturbations are drawn")
     rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
 
@@ -131,13 +128,11 @@ class MemberOptions:
 class StopOptions:
     """Stop"""
 
-    generations: int | None = option(
-        None, f"stop after so many generations (default when no stop is given: {DEFAULT_GENERATIONS})", low=1
-    )
-    steps: int | None = option(None, "stop after so many environment steps", low=1)
-    wall_time: float | None = option(None, "stop after so many seconds of training, summed over resumes", above=0)
-    goal: float | None = option(None, "stop when the centre's mean return reaches this, patience times in a row")
-    patience: int | None = option(None, "how many centre evaluations in a row must reach the goal", low=1)
+    generations: int | None = option(None, f"stop after N generations (default: {DEFAULT_GENERATIONS} if no stop)", low=1)
+    steps: int | None = option(None, "stop after N environment steps", low=1)
+    wall_time: float | None = option(None, "stop after X seconds of training, over all resumes", above=0)
+    goal: float | None = option(None, "stop when the centre's mean return reaches X …")
+    patience: int | None = option(None, "… in N generations in a row", low=1)
 
     @property
     def limited(self) -> bool:
@@ -167,12 +162,12 @@ class StopOptions:
 class ClusterOptions:
     """Engine"""
 
-    engine: Literal["local", "ray"] = option("local", "where members are evaluated: this machine, or a Ray cluster")
-    address: str | None = option(None, "engine ray: the cluster, as HOST:PORT or auto (default: a Ray of its own)")
-    cpus_per_worker: float = option(1.0, "engine ray: CPUs that each worker counts for, in fractions too", above=0)
-    gpus_per_node: float = option(0.0, "engine ray: GPUs that each node must give", low=0)
-    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources that each node must give")
-    working_dir: str | None = option(None, "engine ray: folder of the user's own modules, sent to every node")
+    engine: Literal["local", "ray"] = option("local", "this machine or a Ray cluster")
+    address: str | None = option(None, "engine ray: HOST:PORT or auto (default: a local Ray)")
+    cpus_per_worker: float = option(1.0, "engine ray: CPUs per worker, also fractions", above=0)
+    gpus_per_node: float = option(0.0, "engine ray: GPUs per node", low=0)
+    resources: dict[str, Any] = option({}, "engine ray: JSON object of Ray resources per node")
+    working_dir: str | None = option(None, "engine ray: folder with your modules, sent to every node")
 
     def check_cluster(self, workers: int | None) -> None:
         """Refuse what only a cluster has, and what no cluster can give. Raises UsageError."""
@@ -193,15 +188,9 @@ CLUSTER_OPTIONS = tuple(f.name for f in fields(ClusterOptions) if f.name != "eng
 class EngineOptions(ClusterOptions):
     """Engine"""
 
-    workers: int | None = option(
-        None, "worker processes, over all nodes (default: one per core; 0: inside this process)", low=0
-    )
-    slots: int | None = option(
-        None, "environments that each worker steps side by side (default: 6 to 64, by what fits a cache)", low=1
-    )
-    step_timeout: float | None = option(
-        None, "seconds that one environment step may take before its worker is replaced", above=0
-    )
+    workers: int | None = option(None, "processes (default: one per core; 0: this process)", low=0)
+    slots: int | None = option(None, "environments per worker, stepped together (default: 6 to 64, by cache size)", low=1)
+    step_timeout: float | None = option(None, "replace a worker whose environment step takes longer than X seconds", above=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +209,6 @@ class SynchronousConfig(
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
     algo: str = option("es", "algorithm")
-    common_seeds: bool = option(True, "let the two members of a pair see the same episodes")
 
     @property
     def exact_resets(self) -> bool:

@@ -15,16 +15,16 @@ class SavingOptions:
     """Run"""
 
     checkpoint_every: int | None = option(None, "write a snapshot every N generations", low=1)
-    keep: int | None = option(None, "keep this many newest snapshots beside the first and the best; 'none' keeps all", low=1)
-    quiet: bool = option(False, "print nothing but errors")
-    inexact: bool = option(False, "go on although this machine computes other bits than the one the run began on")
+    keep: int | None = option(None, "newest snapshots to keep beside the first and the best; 'none' keeps all", low=1)
+    quiet: bool = option(False, "print only errors")
+    inexact: bool = option(False, "continue even if this machine computes other bits than the one the run began on")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceOptions:
     """Engine"""
 
-    device: str | None = option(None, "where it goes on: cpu, cuda or cuda:N; on another device, inexactly")
+    device: str | None = option(None, "continue on cpu, cuda or cuda:N; another device than before is not exact")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,19 +27,17 @@ class FullNoiseConfig(SynchronousConfig):
 class PGPEOptions:
     """Strategy"""
 
-    population: int = option(
-        200, "members per generation, in mirrored pairs; with min_steps, the minimum", low=2, high=10_000_000
-    )
+    population: int = option(200, "members per generation, in mirrored pairs", low=2, high=10_000_000)
     sigma: float = option(0.1, "standard deviation of every parameter, at first", above=0, high=1e6)
     lr: float | None = option(None, "learning rate (default: clipup half its max_speed, others 0.01)", above=0, high=1e6)
-    optimizer: OptimizerName = option("clipup", "optimizer that moves the centre: one of torch's, or ClipUp")
+    optimizer: OptimizerName = option("clipup", "optimizer that moves the centre")
     momentum: float | None = option(
         None, "momentum of sgd and rmsprop (default: 0) and of clipup (default: 0.9)", low=0, high=1
     )
     max_speed: float | None = option(
         None, "longest step of clipup (default: twice lr, else a fifteenth of the deviations' length)", above=0
     )
-    weight_decay: float = option(0.0, "weight decay: L2 for adam, sgd and rmsprop, decoupled for adamw", low=0, high=1e6)
+    weight_decay: float = option(0.0, "weight decay (L2; adamw: decoupled)", low=0, high=1e6)
     stdev_lr: float = option(0.1, "learning rate of the standard deviations", above=0, high=1e6)
     stdev_max_change: float | None = option(0.2, "largest change of a deviation in a generation, as a share of it", above=0)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
@@ -94,7 +92,7 @@ class CMAOptions:
     population: int | None = option(None, "members per generation (default: 4 + 3 ln d for d parameters)", low=2)
     sigma: float = option(0.3, "step size, at first", above=0, high=1e6)
     lr: float = option(1.0, "how much of its step the centre makes", above=0, high=1e6)
-    restarts: int = option(0, "begin again elsewhere, this often at most, when nothing more is found", low=0)
+    restarts: int = option(0, "restarts elsewhere when progress ends, at most", low=0)
     restart_kind: RestartKind = option("ipop", "restarts with doubled populations, or large and small ones in turn")
 
 
