@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from esker.policies.custom import network_name
 from esker.policies.normalizer import Statistics
 from esker.policies.policy import Policy
 from esker.runs import checkpoints, snapshots
+from esker.runs.better import likely_better
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.evaluation import Evaluated, Evaluation
 from esker.runs.folder import RunFolder, is_checkpoint
@@ -81,6 +82,7 @@ class LoadedCheckpoint:
     about: dict[str, Any]
     snapshot: Snapshot
     notices: list[str]
+    folder: RunFolder | None = None  # None: a checkpoint folder on its own
 
 
 def open_checkpoint(
@@ -97,7 +99,7 @@ def open_checkpoint(
         folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
         config, about = folder.config(registry.options_of), folder.about()
         snapshot, notices = find_snapshot(folder, checkpoint)
-        return LoadedCheckpoint(config, about, snapshot, [*folder.damage, *notices])
+        return LoadedCheckpoint(config, about, snapshot, [*folder.damage, *notices], folder)
     try:
         snapshot = checkpoints.read(path)
     except DamagedCheckpoint as error:
@@ -171,7 +173,10 @@ def evaluate(
     env: Callable[..., Env] | None = None,
     trust: Trust = False,
 ) -> Evaluated:
-    """Evaluate a checkpoint over seeded episodes; returns the evaluation, and notices about what had to be repaired."""
+    """Evaluate a checkpoint over seeded episodes; returns the evaluation and notices.
+
+    A notice is about what had to be repaired, or names another checkpoint of the run that is likely better.
+    """
     if not 1 <= episodes <= MOST_EPISODES:
         limit = "at least 1" if episodes < 1 else f"at most {MOST_EPISODES:,}"
         raise UsageError(f"episodes is {episodes}; expected {limit}")
@@ -197,7 +202,17 @@ def evaluate(
         engine.evaluate(Job.of_center(snapshot.arrays["center"], normalizer), plan)
     results = plan.of_center()
     evaluation = Evaluation([r.total for r in results], [r.length for r in results], snapshot.generation)
-    return Evaluated(evaluation, trained.notices)
+    better = None if env is not None or trained.folder is None else _better(trained.folder, config, evaluation)
+    return Evaluated(evaluation, trained.notices if better is None else [*trained.notices, better])
+
+
+def _better(folder: RunFolder, config: Any, evaluation: Evaluation) -> str | None:
+    """The notice about a checkpoint that is likely better."""
+    if registry.find(config.algo).commits_facts:
+        available: Container[int] = range(folder.committed() + 1)
+    else:
+        available = checkpoints.generations(folder.checkpoints)
+    return likely_better(folder.rows(), evaluation, getattr(config, "center_episodes", 1), available)
 
 
 def _normalizer(snapshot: Snapshot) -> Any:
