@@ -15,7 +15,7 @@ from small_runs import small_run
 import esker
 from esker.cli import main
 from esker.runs.loading import open_checkpoint
-from esker.tools.card import _weights
+from esker.tools.card import write_weights
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -27,7 +27,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A hub with somebody's policy under /somebody/cartpole/resolve/main."""
     folder = tmp_path / "hub" / "somebody" / "cartpole" / "resolve" / "main"
     folder.mkdir(parents=True)
-    _weights(open_checkpoint(small_run()), folder)
+    write_weights(open_checkpoint(small_run()), folder)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "hub")))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")

@@ -41,13 +41,14 @@ def console() -> Console:
 
 
 def run_path(text: str) -> str:
-    """The run that an argument names: a folder, hf://owner/name, or `latest` under runs/. None there raises UsageError."""
-    if text.startswith("hf://"):
-        from esker.runs.hub import local_folder
+    """The run that an argument names: a folder, hf://owner/name, a preset's policy, or `latest` under runs/.
 
-        return str(local_folder(text))
+    One that is not there raises UsageError.
+    """
     if text != "latest" or Path(text).exists():
-        return text
+        from esker.runs.places import place
+
+        return str(place(text))
     from esker.runs.listing import list_runs
 
     found = list_runs(Path("runs")) if Path("runs").is_dir() else []

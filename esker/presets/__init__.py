@@ -28,6 +28,12 @@ class Preset:
     options: dict[str, Any]
     automatic: bool = False  # of several with evidence, the one that an environment gets by itself
 
+    @property
+    def policy(self) -> Path | None:
+        """The folder of the trained policy that comes with it, if there is one: beside its file, under the same name."""
+        folder = FOLDER / self.name
+        return folder if folder.is_dir() else None
+
 
 def load_all() -> dict[str, Preset]:
     """Every preset by name (`cartpole/es`)."""

@@ -25,7 +25,7 @@ from esker.runs.better import likely_better
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.evaluation import Evaluated, Evaluation
 from esker.runs.folder import RunFolder, is_checkpoint
-from esker.runs.hub import SCHEME, local_folder
+from esker.runs.places import place
 from esker.runs.pointers import wanted
 from esker.runs.recovery import rewind
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
@@ -93,7 +93,7 @@ def open_checkpoint(
     A folder that names code is refused unless it was made on this machine or `trust` names the modules. Options that are
     `unused` by the caller do not count: by default those of the environment.
     """
-    path = local_folder(path) if isinstance(path, str) and path.startswith(SCHEME) else Path(path)
+    path = place(path)
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
         folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)

@@ -16,13 +16,14 @@ from esker.policies.normalizer import Statistics
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder
+from esker.runs.places import place
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
 from esker.worlds.environments import Environment
 
 
 def warm_start(state: Any, source: str, trust: Trust = False) -> str:
     """Let a state begin from `source`; answers a notice. What is missing or does not fit raises UsageError."""
-    path = Path(source)
+    path = place(source)
     if path.is_dir():
         return _from_run(state, path, trust)
     if path.is_file():

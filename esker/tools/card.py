@@ -51,7 +51,7 @@ def write_card(
     folder.mkdir(parents=True, exist_ok=True)
     results = results_of(evaluation.summary())
     notices = [*trained.notices, *_replay(path, checkpoint, folder, trust), *_curve(path, folder)]
-    _weights(trained, folder)
+    write_weights(trained, folder)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "README.md").write_text(readme(trained, results, folder), encoding="utf-8")
     return Card(folder, results, notices)
@@ -70,7 +70,7 @@ def results_of(summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _weights(trained: LoadedCheckpoint, folder: Path) -> None:
+def write_weights(trained: LoadedCheckpoint, folder: Path) -> None:
     """What acting needs, and no optimizer; as a checkpoint folder has it."""
     arrays = {name: array for name, array in trained.snapshot.arrays.items() if not name.startswith("optimizer.")}
     with tempfile.TemporaryDirectory(dir=folder) as building:
