@@ -1,7 +1,8 @@
 """Ship a preset's trained policy: python benchmarks/pretrained.py PRESET RUN...
 
-Of several runs the one whose best centre had the highest return is taken. Its best checkpoint, without the optimizer, goes to
-esker/presets/PRESET/ with what acting needs and results.json: 100 episodes of `esker eval` (seed 0), and how it was trained.
+Of several runs the one whose best centre had the highest return is taken. Its best checkpoint, without the optimizer,
+goes to esker/presets/PRESET/ with what acting needs and results.json: 100 episodes of `esker eval` (seed 0), and
+how it was trained.
 Then `esker render PRESET`, `esker eval PRESET` and `esker.load("PRESET")` use it.
 """
 

@@ -19,7 +19,7 @@ configuration, results.json. The folder loads as a checkpoint: `esker eval`, `es
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "card", run, "write a model folder with a card, ready for a hub", HELP)
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, a checkpoint folder, a preset with a policy, or latest")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run or checkpoint folder, a preset with a policy, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes to evaluate (default: 100)")
     parser.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one per core)")

@@ -13,7 +13,7 @@ from esker.config.flags import Parser
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "eval", run, "evaluate a run's policy over seeded episodes")
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, a checkpoint folder, a preset with a policy, or latest")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run or checkpoint folder, a preset with a policy, or latest")
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes (default: 100)")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
@@ -45,5 +45,6 @@ def run(namespace: Namespace) -> int:
 
     shown = ((name.replace("_", " "), value) for name, value in summary.items())
     rows = [(name, f"{value:,.2f}" if isinstance(value, float) else f"{value:,}") for name, value in shown]
-    print_table(console(), (f"{path if namespace.run == 'latest' else namespace.run}:", f"checkpoint {summary['checkpoint']}"), rows[:-1])
+    name = path if namespace.run == "latest" else namespace.run
+    print_table(console(), (f"{name}:", f"checkpoint {summary['checkpoint']}"), rows[:-1])
     return 0

@@ -22,7 +22,7 @@ observations. A network with memory takes its state as further inputs and answer
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "export", run, "write a policy for use without esker: torch, ONNX", HELP)
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, a checkpoint folder, a preset with a policy, or latest")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run or checkpoint folder, a preset with a policy, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|N", help="which policy (default: best)")
     parser.add_argument("--format", default=ALL, metavar="NAME,…", help=f"which files (default: {ALL})")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder to write to (default: RUN/export)")

@@ -22,6 +22,7 @@ Record a run's policy as a video (mp4, H.264), or show it in a window. Examples:
   esker render RUN --checkpoint all --caption --gif
   esker render RUN/checkpoints/000020 --episodes 3 -o three.mp4
   esker render RUN --watch
+  esker render humanoid/ars                            # a trained policy that comes with esker
 
 Episodes are those of `esker eval` with the same seed. Videos go to RUN/videos, named by checkpoint and mean return."""
 
@@ -29,7 +30,7 @@ Episodes are those of `esker eval` with the same seed. Videos go to RUN/videos, 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "render", run, "record a run's policy as a video, or watch it", HELP)
-    parser.add_argument("run", metavar="RUN_DIR", help="a run folder, a checkpoint folder, a preset with a policy, or latest")
+    parser.add_argument("run", metavar="RUN_DIR", help="a run or checkpoint folder, a preset with a policy, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|all|N", help="which policy (default: best)")
     parser.add_argument("--episodes", type=int, default=1, metavar="N", help="episodes, one after another (default: 1)")
     parser.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off after so many steps")
