@@ -24,6 +24,7 @@ COMMANDS = (
     "check",
     "doctor",
     "presets",
+    "examples",
     "bench",
     "attach",
     "stop",
