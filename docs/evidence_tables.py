@@ -127,6 +127,18 @@ def hybrids(env: str) -> str:
     return table(["preset", "training steps", "simulated steps", "by seed", "median", "worst"], rows)
 
 
+def shipped() -> str:
+    """The policies that come with presets."""
+    rows = []
+    for path in sorted((RESULTS.parent.parent / "esker" / "presets").glob("*/*/results.json")):
+        data = json.loads(path.read_text())
+        spread = f"{number(data['mean_reward'])} ± {number(data['std_reward'])}"
+        worst = number(data["min"])
+        size = f"{data['parameters']:,}"
+        rows.append([f"`{data['preset']}`", spread, worst, size, million(data["env_steps"]), f"`{data['command']}`"])
+    return table(["policy", "return of 100 episodes", "worst episode", "parameters", "steps", "trained by"], rows)
+
+
 def aes_rules() -> str:
     """AES-RL's update rules, the latest checkpoint of one seed each."""
     pairs = load("aes-rules")["pairs"]
@@ -233,6 +245,7 @@ def asynchronous() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
+    "shipped": shipped,
     "hybrids-halfcheetah": lambda: hybrids("HalfCheetah-v5"),
     "hybrids-swimmer": lambda: hybrids("Swimmer-v5"),
     "aes-rules": aes_rules,
