@@ -87,6 +87,9 @@ def test_the_parameters_move_and_depend_on_the_seed(algo, tmp_path):
     start = checkpoints.read(tmp_path / "a" / "checkpoints" / "000000").arrays["center"]
     assert not np.array_equal(first, other)
     assert not np.array_equal(first, start)
+    last = journal(tmp_path / "a")[-1]
+    assert last["critic_loss"] > 0
+    assert np.isfinite(last["actor_loss"])
 
 
 @pytest.mark.parametrize("algo", ["cem-rl", "p-cem-rl", "acem-rl", "one-plus-one", "aes-rl"])

@@ -111,7 +111,7 @@ def test_actor_updates_climb_the_first_critic_as_defined():
     start = initial(SPEC.actor_sizes, rng)
     actor, plain = Actor(SPEC), modules(start, SPEC.actor_sizes, nn.Tanh)
     actor.begin(start)
-    optimizer = torch.optim.Adam(plain.parameters(), lr=SPEC.lr)
+    optimizer, total = torch.optim.Adam(plain.parameters(), lr=SPEC.lr), 0.0
     for _ in range(5):
         batch = batch_of(rng)
         loss = -q1(torch.cat([batch[:, :3], action(plain, batch[:, :3])], 1)).mean()
@@ -119,8 +119,10 @@ def test_actor_updates_climb_the_first_critic_as_defined():
         loss.backward()
         optimizer.step()
         actor.update(batch, critic)
+        total += loss.item()
     expected = nn.utils.parameters_to_vector(plain.parameters()).detach().numpy()
     np.testing.assert_allclose(actor.row(), expected, rtol=1e-4, atol=1e-6)
+    assert float(actor.total_loss) == pytest.approx(total, rel=1e-4)
 
 
 @pytest.mark.parametrize("count", [1, 3])

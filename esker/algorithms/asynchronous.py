@@ -51,6 +51,7 @@ class Told:
     length: int
     rl: bool
     step: float
+    loss: float | None  # of its training
 
 
 class Asynchronous(Hybrid):
@@ -182,7 +183,7 @@ class Asynchronous(Hybrid):
 
     def _tell(self, tried: TrialResult, rl: bool, *mean_fitness: float) -> None:
         step = float(self.strategy.tell(tried.parameters, tried.fitness, *mean_fitness))
-        self._told.append(Told(tried.fitness, sum(tried.lengths), rl, step))
+        self._told.append(Told(tried.fitness, sum(tried.lengths), rl, step, tried.actor_loss))
 
     def _row(self, center: TrialResult) -> Row:
         told = self._told
@@ -199,6 +200,7 @@ class Asynchronous(Hybrid):
             rl_share=self.share.share if self.share.counted else None,
             sigma=sigma_of(self.strategy.var.numpy()),
             critic_loss=self.critic.loss,
+            actor_loss=mean_of([one.loss for one in told if one.loss is not None]),
         )
 
     def arrays(self) -> Arrays:

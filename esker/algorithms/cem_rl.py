@@ -56,6 +56,8 @@ class CEMRL(Hybrid):
             seed=config.seed,
         )
         self.rl = 0  # members of the generation under way that are trained
+        self.critic_losses: list[float] = []  # of the generation under way
+        self.actor_losses: list[float] = []
         self._bench: HybridWorker | None = None
         self.parallel = getattr(config, "parallel_critic", False)
         self.critic = CriticTrainer(task, getattr(config, "critic_chunk", 1), bounded=False)
@@ -69,6 +71,7 @@ class CEMRL(Hybrid):
         if self.parallel:
             parts.aside = lambda ticket, answer: self._critic_done(parts, ticket, answer)
         warm_up(parts, self, config.population)
+        self.critic_losses, self.actor_losses = [], []
         spent = self.spent  # by random play: the row is the centre's alone
         self.rl = config.rl_population if progress.training_steps >= config.rl_start else 0
         center = self.strategy.mean.numpy().copy()
@@ -84,6 +87,8 @@ class CEMRL(Hybrid):
             rl_return_mean=mean_of([one.fitness for one in tried[: self.rl]]),
             es_return_mean=mean_of([one.fitness for one in tried[self.rl :]]),
             sigma=sigma_of(self.strategy.var.numpy()),
+            critic_loss=mean_of(self.critic_losses),
+            actor_loss=mean_of(self.actor_losses),
         )
 
     def _move(self, parts: Parts) -> list[TrialResult]:
@@ -110,7 +115,9 @@ class CEMRL(Hybrid):
         trials = [self._trial(number, row) for number, row in enumerate(members)]
         for number, training in enumerate(trainings):
             trials[number] = replace(trials[number], training=training)
-        return parts.ask(trials)
+        tried = parts.ask(trials)
+        self.actor_losses.extend(one.actor_loss for one in tried if one.actor_loss is not None)
+        return tried
 
     def _train_in_turn(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
         """Critic, actor, critic, actor, …: in this process, since each depends on the one before."""
@@ -118,7 +125,8 @@ class CEMRL(Hybrid):
         bench = self._workbench(parts)
         for number in range(self.rl):
             critic = self._train_critic(bench, trained[number], number, steps)
-            trained[number] = bench.improve(trained[number], self._training(critic, number, steps))
+            trained[number], loss = bench.improve(trained[number], self._training(critic, number, steps))
+            self.actor_losses.append(loss)
         return trained
 
     def _parallel_trainings(self, parts: Parts, members: np.ndarray, steps: int) -> list[Training]:
@@ -129,7 +137,8 @@ class CEMRL(Hybrid):
     def _train_at_once(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
         """First the critic; then all RL members in this process, by batched updates."""
         critic = self._critic_first(parts, members[: self.rl], steps)
-        together = self._workbench(parts).improve_together(members[: self.rl], self._training(critic, 0, steps))
+        together, loss = self._workbench(parts).improve_together(members[: self.rl], self._training(critic, 0, steps))
+        self.actor_losses.append(loss)
         return np.concatenate([together, members[self.rl :]])
 
     def _critic_first(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
@@ -149,13 +158,19 @@ class CEMRL(Hybrid):
         self.critic.done(
             bench.train_critic(CriticWork(actor, updates, key, self.progress.training_steps, self.critic.state))
         )
-        self.progress.critic_updates = self.critic.updates
+        self._count_critic()
         return self.critic.state["critic"]
+
+    def _count_critic(self) -> None:
+        """Count what the critic has just done."""
+        self.progress.critic_updates = self.critic.updates
+        if self.critic.loss is not None:
+            self.critic_losses.append(self.critic.loss)
 
     def _critic_done(self, parts: Parts, ticket: int, answer: Answer) -> None:
         """The critic's process finished a chunk: the next one begins at once, with the newest mean."""
         if self.critic.hear(ticket, answer):
-            self.progress.critic_updates = self.critic.updates
+            self._count_critic()
             self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
 
     def _training(self, critic: np.ndarray, number: int, steps: int) -> Training:

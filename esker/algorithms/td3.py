@@ -48,12 +48,21 @@ class TD3Run(Hybrid):
         progress.count(center)
         returns: list[float] = []
         lengths: list[int] = []
+        before = progress.critic_updates, progress.actor_updates
+        for total in self.learner.totals:
+            total.zero_()
         while sum(lengths) < config.generation_steps and not self.spent:
             with blas.one_blas_thread():
                 rewards = self._episode(parts, len(lengths))
             returns.append(sum(rewards))
             lengths.append(len(rewards))
-        return journal_row(config, progress, returns, lengths, center)
+        losses = self._losses(progress.critic_updates - before[0], progress.actor_updates - before[1])
+        return journal_row(config, progress, returns, lengths, center, **losses)
+
+    def _losses(self, *updates: int) -> dict[str, float | None]:
+        """The mean losses of a generation with this number of critic and of actor updates."""
+        means = [float(total) / count if count else None for total, count in zip(self.learner.totals, updates, strict=True)]
+        return dict(zip(("critic_loss", "actor_loss"), means, strict=True))
 
     def _episode(self, parts: Parts, number: int) -> list[float]:
         """One episode of exploration, with as many updates as steps."""

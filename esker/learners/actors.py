@@ -18,7 +18,7 @@ from esker.noise.directions import Vector
 
 
 class Actors:
-    """So many actors under training, each on batches of its own; what `Actor` does to one, this does to all."""
+    """Several actors under training, each on its own batches; what `Actor` does to one, this does to all."""
 
     def __init__(self, spec: LearnerSpec, count: int) -> None:
         self.spec = replace(spec, batch=count * spec.batch)  # one draw serves them all
@@ -26,6 +26,7 @@ class Actors:
         self.bounds = Bounds(spec)
         self.network = StackedMLP(spec.actor_sizes, spec.actor_activation, spec.device, count)
         self.optimizer = adam(self.network, spec)
+        self.total_loss = torch.zeros((), device=spec.device)
         self._critic = critic_network(spec)
         self._loss = compiled(self._plain_loss, spec)
         self._burst = Bursts(self.spec, lambda source: self.update(source.draw(), self._critic), self)
@@ -37,7 +38,9 @@ class Actors:
 
     def update(self, batch: torch.Tensor, critic: StackedMLP) -> None:
         """One step of each actor up the mean of Q₁(s, π(s)) over its part of the batch."""
-        step(self.optimizer, self.network, self._loss(batch, critic))
+        loss = self._loss(batch, critic)
+        step(self.optimizer, self.network, loss)
+        self.total_loss += loss.detach()
 
     def _plain_loss(self, batch: torch.Tensor, critic: StackedMLP) -> torch.Tensor:
         observations = batch[:, : self.spec.layout.observation]
@@ -45,10 +48,17 @@ class Actors:
         values = critic.frozen_first(torch.cat([observations, actions.flatten(0, 1)], dim=1))
         return -values.view(self.count, -1).mean(dim=1).sum()
 
-    def train(self, replay: Replay, key: int, critic: StackedMLP, updates: int, tick: Tick) -> None:
-        """So many updates on one critic."""
+    def train(self, replay: Replay, key: int, critic: StackedMLP, updates: int, tick: Tick) -> float:
+        """Run `updates` updates of each actor on one critic; returns their mean loss."""
         self._critic.flat.copy_(critic.flat)
+        self.total_loss.zero_()
         self._burst.run(Batches(self.spec, replay, key), updates, tick)
+        return float(self.total_loss) / max(updates * self.count, 1)
+
+    @property
+    def totals(self) -> tuple[torch.Tensor, ...]:
+        """The sum of the losses."""
+        return (self.total_loss,)
 
     def rows(self) -> Vector:
         """The parameters, one actor in each row, as workers run them."""

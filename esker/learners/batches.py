@@ -84,7 +84,7 @@ class Bursts:
         self._under_way: deque[torch.cuda.Event] = deque()
 
     def run(self, batches: Batches, updates: int, tick: Tick) -> None:
-        """So many updates."""
+        """Run `updates` updates."""
         captured = self.spec.device != "cpu" and BURST % self.multiple == 0
         while updates > 0:
             critics = getattr(self.owner, "critics", self.owner)
@@ -113,7 +113,7 @@ class Bursts:
 
     def _capture(self, batches: Batches) -> None:
         """Warm up aside (the first calls compile and allocate), capture, and put everything back."""
-        before = self.owner.state()
+        before, totals = self.owner.state(), [total.clone() for total in self.owner.totals]
         self._static = StaticBatches(self.spec, batches.rows)
         self._static.fill(batches)
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -127,6 +127,8 @@ class Bursts:
             for _ in range(BURST):
                 self.update(self._static)
         self.owner.load(before)
+        for total, value in zip(self.owner.totals, totals, strict=True):
+            total.copy_(value)
 
 
 def compiled(function: F, spec: LearnerSpec) -> F:

@@ -64,7 +64,7 @@ class Critics:
         self._burst = Bursts(spec, lambda source: self.update(source.draw(), self._bootstrap, source.noise()), self)
 
     def update(self, batch: torch.Tensor, bootstrap: FlatMLP, noise: torch.Tensor) -> torch.Tensor:
-        """One step on both critics towards r + γ·min Q'(s', π(s') + clipped noise); answers the loss."""
+        """One step on both critics towards r + γ·min Q'(s', π(s') + clipped noise); returns the loss."""
         loss = self._loss(batch, bootstrap, noise)
         step(self.optimizer, self.online, loss)
         with torch.no_grad():
@@ -88,11 +88,16 @@ class Critics:
         return torch.addcmul(batch[:, at : at + 1], batch[:, -1:], values, value=spec.discount)
 
     def train(self, batches: Batches, bootstrap: FlatMLP, updates: int, tick: Tick) -> float:
-        """So many updates with one bootstrap actor; answers the mean loss."""
+        """Run `updates` updates with one bootstrap actor; returns their mean loss."""
         self._bootstrap.flat.copy_(bootstrap.flat)
         self.total_loss.zero_()
         self._burst.run(batches, updates, tick)
         return float(self.total_loss) / max(updates, 1)
+
+    @property
+    def totals(self) -> tuple[torch.Tensor, ...]:
+        """The sum of the losses."""
+        return (self.total_loss,)
 
     def state(self) -> Arrays:
         """Everything that moves, as arrays."""
@@ -119,6 +124,7 @@ class Actor:
         self.bounds = Bounds(spec)
         self.network = actor_network(spec)
         self.optimizer = adam(self.network, spec)
+        self.total_loss = torch.zeros((), device=spec.device)
         self._critic = critic_network(spec)
         self._loss = compiled(self._plain_loss, spec)
         self._burst = Bursts(spec, lambda source: self.update(source.draw(), self._critic), self)
@@ -130,21 +136,30 @@ class Actor:
 
     def update(self, batch: torch.Tensor, critic: StackedMLP) -> None:
         """One step up the mean of Q₁(s, π(s))."""
-        step(self.optimizer, self.network, self._loss(batch, critic))
+        loss = self._loss(batch, critic)
+        step(self.optimizer, self.network, loss)
+        self.total_loss += loss.detach()
 
     def _plain_loss(self, batch: torch.Tensor, critic: StackedMLP) -> torch.Tensor:
         observations = batch[:, : self.spec.layout.observation]
         actions = self.bounds.actions(self.network(observations))
         return -critic.frozen_first(torch.cat([observations, actions], dim=1)).mean()
 
-    def train(self, batches: Batches, critic: StackedMLP, updates: int, tick: Tick) -> None:
-        """So many updates on one critic."""
+    def train(self, batches: Batches, critic: StackedMLP, updates: int, tick: Tick) -> float:
+        """Run `updates` updates on one critic; returns their mean loss."""
         self._critic.flat.copy_(critic.flat)
+        self.total_loss.zero_()
         self._burst.run(batches, updates, tick)
+        return float(self.total_loss) / max(updates, 1)
 
     def row(self) -> Vector:
         """The parameters, as workers run them."""
         return to_array(self.network.flat)
+
+    @property
+    def totals(self) -> tuple[torch.Tensor, ...]:
+        """The sum of the losses."""
+        return (self.total_loss,)
 
     def state(self) -> Arrays:
         """Parameters and optimizer."""
@@ -179,8 +194,13 @@ class TD3:
             self.actor_target.flat.lerp_(self.actor.network.flat, self.spec.tau)
 
     def train(self, batches: Batches, updates: int) -> None:
-        """So many updates."""
+        """Run `updates` updates; their losses are added to the totals."""
         self._burst.run(batches, updates, lambda: None)
+
+    @property
+    def totals(self) -> tuple[torch.Tensor, ...]:
+        """The sums of the critics' and of the actor's losses."""
+        return self.critics.total_loss, self.actor.total_loss
 
     def state(self) -> Arrays:
         """Everything that moves, as arrays; `center` is the actor."""

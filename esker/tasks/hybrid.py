@@ -81,14 +81,15 @@ class HybridWorker:
         return self._critics
 
     def _try(self, trial: Trial) -> TrialResult:
-        episodes = trial.episodes
+        episodes, loss = trial.episodes, None
         if trial.training is not None:
             assert episodes.parameters is not None
-            episodes = replace(episodes, parameters=self.improve(episodes.parameters, trial.training))
-        return TrialResult(episodes.parameters, *self.stage.run(episodes))
+            trained, loss = self.improve(episodes.parameters, trial.training)
+            episodes = replace(episodes, parameters=trained)
+        return TrialResult(episodes.parameters, *self.stage.run(episodes), loss)
 
-    def improve(self, parameters: np.ndarray, training: Training) -> np.ndarray:
-        """Train an actor on a frozen critic."""
+    def improve(self, parameters: np.ndarray, training: Training) -> tuple[np.ndarray, float]:
+        """Train an actor on a frozen critic; returns its parameters and its mean loss."""
         import torch
 
         from esker.learners.batches import Batches
@@ -101,11 +102,11 @@ class HybridWorker:
         self.replay.see(training.replay_count)
         batches = Batches(self.task.spec, self.replay, training.key)
         actor.begin(parameters)
-        actor.train(batches, critic, training.updates, self._tick)
-        return actor.row()
+        loss = actor.train(batches, critic, training.updates, self._tick)
+        return actor.row(), loss
 
-    def improve_together(self, rows: np.ndarray, training: Training) -> np.ndarray:
-        """Train several actors on a frozen critic, in batched updates."""
+    def improve_together(self, rows: np.ndarray, training: Training) -> tuple[np.ndarray, float]:
+        """Train several actors on a frozen critic, in batched updates; returns their parameters and the mean loss."""
         import torch
 
         from esker.learners.actors import Actors
@@ -118,8 +119,8 @@ class HybridWorker:
         critic.flat.copy_(torch.from_numpy(np.array(training.critic)))
         self.replay.see(training.replay_count)
         self._actors.begin(rows)
-        self._actors.train(self.replay, training.key, critic, training.updates, self._tick)
-        return self._actors.rows()
+        loss = self._actors.train(self.replay, training.key, critic, training.updates, self._tick)
+        return self._actors.rows(), loss
 
     def train_critic(self, work: CriticWork) -> CriticDone:
         """Train this process's critics."""

@@ -14,7 +14,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Training:
-    """Improve an actor by gradients before it is rolled out: so many updates on this critic, with a fresh optimizer."""
+    """Improve an actor by gradients before it is rolled out: `updates` updates on this critic, with a fresh optimizer."""
 
     critic: Vector
     updates: int
@@ -48,6 +48,7 @@ class TrialResult:
     returns: list[float]
     lengths: list[int]
     rows: NDArray[np.float32] | None
+    actor_loss: float | None = None  # mean over its training, where it was trained
 
     @property
     def fitness(self) -> float:
