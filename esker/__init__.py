@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from esker.evolution import Evolution
     from esker.functions.minimize import minimize
     from esker.interfaces.evolution_module import EvolutionModule
+    from esker.presets import presets_for as presets
     from esker.runs.loading import evaluate, load
     from esker.strategies.clipup import ClipUp
     from esker.strategies.cma import CMA

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from esker import presets
 from esker.algorithms import registry
 from esker.config.build import build
 from esker.config.translate import names_in
 from esker.config.translate import translate as translate_keys
 from esker.errors import UsageError
+from esker.presets import load_all
 from esker.runs.request import configure
 
 AES = {"mean_update_param": 5.0}
@@ -162,7 +162,7 @@ def test_other_configurations_stay_as_they_are():
 # presets
 
 
-HYBRID_PRESETS = [preset for preset in presets.load_all().values() if preset.algo in HYBRIDS]
+HYBRID_PRESETS = [preset for preset in load_all().values() if preset.algo in HYBRIDS]
 
 
 def test_every_environment_has_every_algorithm():

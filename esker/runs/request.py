@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium as gym
 
-from esker import presets
 from esker.algorithms import registry
 from esker.algorithms.algorithm import Algorithm
 from esker.config import aesrl
@@ -18,6 +17,7 @@ from esker.config.legacy import modernize, whole_goal
 from esker.config.translate import Names, names_in, translate
 from esker.errors import UsageError
 from esker.policies.custom import network_name
+from esker.presets import Preset, find, for_environment, load_all
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 from esker.worlds.instances import from_instance
 
@@ -69,7 +69,7 @@ def configure(
     if chosen is not None:
         notices.append(f"preset {chosen.name}: {chosen.about}")
         if chosen.env != environment.name:
-            own = presets.for_environment(environment.name, algorithm.name)
+            own = for_environment(environment.name, algorithm.name)
             instead = f"; its own is {own.name}" if own else ""
             notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
     done = translate(said.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
@@ -85,7 +85,7 @@ def configure(
     return Request(algorithm, result, environment, notices + fitted, asked, file, done.derived)
 
 
-def _build(algorithm: Algorithm, chosen: presets.Preset | None, *layers: Mapping[str, Any]) -> Any:
+def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, Any]) -> Any:
     """The configuration of all layers; what a preset spoils that nobody asked for is told with the preset's name."""
     try:
         return build(algorithm.config, *layers)
@@ -161,14 +161,14 @@ def algorithm_named(arguments: Sequence[str]) -> str:
 
 def algorithm_of_preset(name: str | None) -> str | None:
     """The algorithm of a preset that is named in full."""
-    found = None if name in SPECIAL else presets.load_all().get(str(name))
+    found = None if name in SPECIAL else load_all().get(str(name))
     return found.algo if found else None
 
 
-def _preset(name: str | None, env: str, algo: str) -> presets.Preset | None:
+def _preset(name: str | None, env: str, algo: str) -> Preset | None:
     if name is None or name == "none":
         return None
-    return presets.for_environment(env, algo) if name == "auto" else presets.find(name, algo)
+    return for_environment(env, algo) if name == "auto" else find(name, algo)
 
 
 def refuse_others(algorithm: Algorithm, names: Iterable[str]) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from esker import presets
 from esker.algorithms import registry
 from esker.config.build import default_of
 from esker.config.logs import LogOptions
 from esker.config.options import RunOptions
+from esker.presets import for_environment
 from esker.runs.folder import RunFolder
 from esker.runs.listing import last_row
 from esker.sweep.plan import PERSONAL, plain
@@ -64,7 +64,7 @@ def write_summary(sweep: Sweep) -> None:
 def preset_of(sweep: Sweep, trial: optuna.trial.FrozenTrial) -> str:
     """A trial's configuration as a preset: what differs from a default or an older preset, except where and how it ran."""
     config = RunFolder.open(sweep.run_folder(trial.number)).config(registry.options_of)
-    other = presets.for_environment(sweep.plan.env, sweep.plan.algo)
+    other = for_environment(sweep.plan.env, sweep.plan.algo)
     named = set(other.options) if other else set()
     options = {
         option.name: plain(getattr(config, option.name))

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from esker import presets
 from esker.config.build import read_values
 from esker.errors import UsageError
 from esker.policies.heads import head_for
 from esker.policies.observations import is_image
+from esker.presets import for_environment
 from esker.tools.observations import observation_faults
 from esker.worlds.atari import Atari
 from esker.worlds.environments import Env, reset_is_exact, resolve, silence
@@ -86,7 +86,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         text = str(error).splitlines()[0] if str(error) else ""
         place = _place(error)
         raise UsageError(f"environment {name!r} fails when it is stepped: {type(error).__name__}: {text}{place}") from error
-    preset = presets.for_environment(environment.name, "es")
+    preset = for_environment(environment.name, "es")
     limit = time_limit(env)
     assert env.observation_space.shape is not None
     return EnvironmentReport(
