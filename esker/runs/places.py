@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from esker import presets
 from esker.errors import UsageError
+from esker.presets import load_all
 from esker.runs.hub import SCHEME, local_folder
 
 
@@ -16,11 +16,11 @@ def place(name: str | Path) -> Path:
     """
     if isinstance(name, str) and name.startswith(SCHEME):
         return local_folder(name)
-    preset = None if Path(name).exists() else presets.load_all().get(str(name))
+    preset = None if Path(name).exists() else load_all().get(str(name))
     if preset is None:
         return Path(name)
     if preset.policy is None:
-        shipped = ", ".join(one.name for one in presets.load_all().values() if one.policy is not None)
+        shipped = ", ".join(one.name for one in load_all().values() if one.policy is not None)
         raise UsageError(
             f"no trained policy comes with the preset {preset.name!r}; those with one are {shipped}. "
             f"To train it: esker train {preset.env} --preset {preset.name}"
