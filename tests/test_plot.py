@@ -16,8 +16,10 @@ import esker
 from esker.cli import main
 from esker.logs.plot import grid_of
 from esker.runs.curves import Curve, aggregate, smooth
+from esker.runs.folder import RunFolder
 from esker.runs.groups import differences, group_runs
-from esker.runs.reading import find_runs, read_runs
+from esker.runs.reading import RunData, find_runs, read_runs
+from esker.runs.request import configure
 from esker.runs.statistics import bootstrap_interval, interquartile_mean, mean, summarize_seeds
 
 
@@ -32,6 +34,16 @@ def test_aggregate_covers_what_all_seeds_reached() -> None:
     np.testing.assert_allclose(band.average, [6, 11, 16])
     np.testing.assert_allclose(band.low, [5, 10, 15])
     np.testing.assert_allclose(band.high, [7, 12, 17])
+
+
+def test_configurations_that_are_presets_bear_their_names() -> None:
+    chosen = {"preset": "hopper/ars"}, {"preset": "halfcheetah/ars"}, {"preset": "halfcheetah/es"}
+    envs = ("Hopper-v5", "HalfCheetah-v5", "HalfCheetah-v5", "HalfCheetah-v5")
+    asked = [configure(env, {}, **how) for env, how in zip(envs, (*chosen, {"preset": None}), strict=True)]
+    runs = [RunData(RunFolder(Path("none")), "run", vars(one.config), {}, "finished", []) for one in asked]
+    labels = [group.label for group in group_runs(runs)]
+    assert labels[:3] == ["es", "halfcheetah/ars", "halfcheetah/es"]  # where there is nothing to tell apart, the algorithm
+    assert labels[3].startswith("es ")
 
 
 def test_aggregate_of_curves_that_never_meet_is_none() -> None:

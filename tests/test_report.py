@@ -96,6 +96,19 @@ def test_curves_are_there_and_nothing_is_said_on_the_console(driver: Any, tmp_pa
 
 
 @needs_browser
+def test_reference_lines_are_drawn_with_their_names_and_arrow_keys_move_the_cursor(driver: Any, tmp_path: Path) -> None:
+    flags = ("--reference", "CartPole-v1:475=solved", "--reference", "Acrobot-v1:-100")
+    open_page(driver, written(tmp_path, *compared(), flags=flags))
+    element = chart(driver, "Return")
+    assert lines(element)[-1] == "reference solved"
+    assert "solved: 475" in element.find_element("xpath", "..").text
+    assert lines(chart(driver, "Return", "Acrobot-v1")) == ["es", "reference -100"]
+    assert not any("reference" in label for label in lines(chart(driver, "Centre rank")))
+    element.send_keys("\ue014")  # arrow right
+    assert element.find_element("xpath", "..").find_element("css selector", ".tip").is_displayed()
+
+
+@needs_browser
 def test_page_asks_the_network_for_nothing(driver: Any, tmp_path: Path) -> None:
     target = written(tmp_path, *compared())
     open_page(driver, target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from argparse import Namespace
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING
 from esker.commands.base import Commands, command, console, run_path
 from esker.config.flags import Parser
 from esker.errors import UsageError
+from esker.logs.references import METAVAR, parse_reference
 
 if TYPE_CHECKING:
-    from esker.logs.plot import Figure, Reference
+    from esker.logs.plot import Figure
     from esker.runs.groups import Group
     from esker.runs.reading import RunData
 
@@ -52,7 +52,7 @@ def add(commands: Commands[Parser]) -> None:
         "--reference",
         action="append",
         default=[],
-        metavar="[ENV:]Y[=NAME]",
+        metavar=METAVAR,
         help="horizontal line to compare with; repeatable",
     )
     parser.add_argument("--title", metavar="TEXT", help="above the curves (default: the environment)")
@@ -113,7 +113,7 @@ def _figure(namespace: Namespace) -> Figure:
         log=namespace.log,
         each_seed=namespace.each_seed,
         caption=not namespace.no_caption,
-        references=tuple(map(_reference, namespace.reference)),
+        references=tuple(map(parse_reference, namespace.reference)),
     )
 
 
@@ -124,17 +124,3 @@ def _size(text: str | None) -> tuple[float, float] | None:
     if not match or not all(1 <= float(part) <= 60 for part in match.groups()):
         raise UsageError(f"size is {text!r}; expected inches from 1 to 60, as 6x4")
     return float(match[1]), float(match[2])
-
-
-def _reference(text: str) -> Reference:
-    from esker.logs.plot import Reference
-
-    start, _, name = text.partition("=")
-    env, _, value = start.rpartition(":")
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise UsageError(f"reference is {text!r}; expected a number, as 6000 or Humanoid-v5:6000=published")
-    return Reference(number, name, env or None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from esker.commands.base import Commands, add_trust, command, console, run_path
 from esker.config.flags import Parser
 from esker.errors import UsageError
+from esker.logs.references import METAVAR, Reference, parse_reference
 
 HELP = """\
 Write one self-contained HTML page about one or many runs: learning curves, fitness distribution, centre rank, speed,
@@ -16,6 +17,7 @@ what differs between configurations, versions, videos. It needs no network and c
 
   esker report runs/CartPole-v1/es-s0
   esker report runs/a runs/b --render -o compare.html
+  esker report runs/Humanoid-v5 --reference '6000=Salimans et al.'
   esker report runs --serve
 
 A folder that holds runs stands for all of them; runs that differ in their seed only are drawn as one."""
@@ -27,6 +29,9 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders that hold some, or latest")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the page (default: RUN/report.html; report.html for several)"
+    )
+    parser.add_argument(
+        "--reference", action="append", default=[], metavar=METAVAR, help="horizontal line to compare with; repeatable"
     )
     parser.add_argument("--render", action="store_true", help="record the best policy of runs that have no video yet")
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine and follow the runs")
@@ -43,10 +48,13 @@ def run(namespace: Namespace) -> int:
     namespace.runs = [run_path(path) for path in namespace.runs]
     if namespace.render:
         _record(namespace.runs, namespace.trust)
-    return _serve(namespace.runs, namespace.port) if namespace.serve else _write(namespace.runs, namespace.output)
+    references = [parse_reference(text) for text in namespace.reference]
+    if namespace.serve:
+        return _serve(namespace.runs, namespace.port, references)
+    return _write(namespace.runs, namespace.output, references)
 
 
-def _write(runs: list[str], output: str | None) -> int:
+def _write(runs: list[str], output: str | None, references: list[Reference]) -> int:
     from esker.logs.report.data import read_sweeps, report_data
     from esker.logs.report.page import write_page
     from esker.logs.text import count
@@ -57,16 +65,16 @@ def _write(runs: list[str], output: str | None) -> int:
     target = Path(output) if output else only / "report.html"
     if target.suffix not in (".html", ".htm"):
         raise UsageError(f"output is {str(target)!r}; expected a file that ends in .html")
-    write_page(report_data(found, sweeps=read_sweeps(runs)), target)
+    write_page(report_data(found, sweeps=read_sweeps(runs), references=references), target)
     size = target.stat().st_size / 1024
     console().print(f"{target}: {count(len(found), 'run')}, {size:,.0f} KiB", highlight=False, soft_wrap=True)
     return 0
 
 
-def _serve(runs: list[str], port: int) -> int:
+def _serve(runs: list[str], port: int, references: list[Reference]) -> int:
     from esker.logs.report.serve import open_server
 
-    with open_server(runs, port) as server:
+    with open_server(runs, port, references) as server:
         address = f"http://{server.server_address[0]!s}:{server.server_address[1]}/"
         print(f"serving {address} until Ctrl-C", flush=True)
         try:

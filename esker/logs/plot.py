@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.errors import UsageError, nearest
+from esker.logs.references import Reference
 from esker.runs.curves import AVERAGE_NAMES, BAND_NAMES, MANY_SEEDS, Band, Curve, aggregate, smooth
 from esker.runs.groups import Group
 from esker.runs.reading import AXES, AXIS_LABELS
@@ -19,15 +20,6 @@ FORMATS = (".png", ".svg", ".pdf")
 PANEL = (5.2, 3.4)  # inches of one panel
 MOST_COLUMNS = 4
 MOST_PANELS_WIDE = 3  # so many environments stand in one row
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A horizontal line to compare with, in one environment's panel or in all."""
-
-    value: float
-    name: str = ""
-    env: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from esker import presets
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.runs.reading import RunData
@@ -71,7 +72,8 @@ def group_runs(runs: Sequence[RunData], source: Callable[[RunData], Any] | None 
     groups = []
     for some in members:
         rivals = [other[0] for other in members if _rivals(other[0], some[0])]
-        groups.append(Group(some[0].env, _label(some[0], rivals), tuple(some)))
+        label = _preset(some[0], rivals) or _label(some[0], rivals)
+        groups.append(Group(some[0].env, label, tuple(some)))
     return groups
 
 
@@ -105,6 +107,23 @@ def _deciding(run: RunData) -> dict[str, Any]:
 def _rivals(run: RunData, other: RunData) -> bool:
     """Whether two runs need names that tell their options apart."""
     return (run.env, run.config["algo"]) == (other.env, other.config["algo"])
+
+
+def _preset(run: RunData, rivals: Sequence[RunData]) -> str | None:
+    """The preset that a configuration is, where that tells it from its rivals."""
+    if len(rivals) < 2:
+        return None
+    known = [one for one in presets.load_all().values() if (one.env, one.algo) == (run.env, run.config["algo"])]
+    for preset in sorted(known, key=lambda one: -len(one.options)):
+        options = {name: value for name, value in preset.options.items() if name not in INCIDENTAL}
+        same = [other for other in rivals if all(_plain(other.config.get(name)) == options[name] for name in options)]
+        if same == [run]:
+            return preset.name
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _label(run: RunData, rivals: Sequence[RunData]) -> str:

@@ -56,10 +56,10 @@ class Chart {
     this.svg.addEventListener("pointerleave", () => { if (start === null) this.point(null); });
     this.svg.addEventListener("blur", () => this.point(null));
     this.svg.addEventListener("dblclick", () => this.zoomTo(null));
-    this.svg.addEventListener("keydown", (event) => this.key(event));
+    this.svg.addEventListener("keydown", (event) => this.press(event));
   }
 
-  key(event) {
+  press(event) {
     const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "Escape") this.zoomTo(null);
     if (!steps || !this.range) return;

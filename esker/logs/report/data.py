@@ -16,6 +16,7 @@ import numpy as np
 from esker import __version__
 from esker.algorithms.stalls import stalls
 from esker.errors import UsageError
+from esker.logs.references import Reference
 from esker.noise.shaping import SIGN_SHAPINGS
 from esker.runs.files import is_plain
 from esker.runs.groups import INCIDENTAL, Group, differences, group_runs
@@ -46,7 +47,13 @@ MOST_VIDEO_BYTES = 8_000_000
 SWEEP_PARTS = ("name", "env", "sampler", "objective", "space", "trials", "best", "importance")
 
 
-def report_data(runs: Sequence[RunData], *, sweeps: Sequence[dict[str, Any]] = (), live: bool = False) -> dict[str, Any]:
+def report_data(
+    runs: Sequence[RunData],
+    *,
+    sweeps: Sequence[dict[str, Any]] = (),
+    references: Sequence[Reference] = (),
+    live: bool = False,
+) -> dict[str, Any]:
     """Everything the page shows of these runs."""
     groups = _named_by_trial(group_runs(runs)) if sweeps else group_runs(runs)
     group_of = {id(run): number for number, group in enumerate(groups) for run in group.runs}
@@ -65,6 +72,7 @@ def report_data(runs: Sequence[RunData], *, sweeps: Sequence[dict[str, Any]] = (
         "runs": [run_data(run, group_of[id(run)], points) | {"copy": id(run) in copies} for run in runs],
         "differing": differing(groups),
         "sweeps": list(sweeps),
+        "references": [asdict(reference) for reference in references],
     }
 
 

@@ -33,7 +33,18 @@ function linesOf(env, column, { members = false } = {}) {
     if (whole) series.push({ label: runs.length > 1 ? `${label}: ${AVERAGES[whole.kind]} of ${runs.length} seeds` : label, x: whole.x, y: whole.average, color, width: 2.2,
       range: runs.length > 1 ? whole.interval : null, carried: whole.carried });
   }
-  return series;
+  return members ? [...series, ...referencesOf(env, series)] : series;
+}
+
+const referencesIn = (env) => DATA.references.filter((one) => one.env === null || one.env === env);
+
+/** Horizontal lines to compare with, as wide as the curves. */
+function referencesOf(env, series) {
+  const xs = series.flatMap((one) => [one.x[0], one.x[one.x.length - 1]]).filter((x) => x !== undefined);
+  if (!xs.length) return [];
+  const x = [Math.min(0, ...xs), Math.max(...xs)];
+  return referencesIn(env).map((one) => ({ label: `reference ${one.name || full(one.value)}`, x, y: [one.value, one.value],
+    color: "var(--ink)", width: 1.2, opacity: 0.7, dash: "2 3", quiet: true }));
 }
 
 /** One kind of average for all lines of an environment: the interquartile mean where each has seeds enough for it. */
@@ -52,6 +63,7 @@ function returnKey(env, lines) {
   if (several) key.push(["shade", averageOf(env) === "iqm" ? "95% bootstrap interval" : "worst to best seed"]);
   if (state.mean) key.push(["dashed", "mean of members"]);
   if (state.range) key.push(["pale", "worst to best member"]);
+  for (const one of referencesIn(env)) key.push(["dotted", one.name ? `${one.name}: ${full(one.value)}` : full(one.value)]);
   if (carried) key.push(["none", `${carried} ${carried > 1 ? "seeds" : "seed"} carried on after the goal, at the last value`]);
   return key;
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.errors import UsageError
+from esker.logs.references import Reference
 from esker.logs.report.data import read_sweeps, report_data, to_json
 from esker.logs.report.page import page
 from esker.runs.reading import find_runs, read_runs
@@ -18,8 +19,9 @@ HOST = "127.0.0.1"
 class LiveData:
     """The runs as they stand, read again only when a file of theirs has changed."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], references: Sequence[Reference] = ()) -> None:
         self.paths = paths
+        self.references = references
         self._seen: Any = None
         self._data: dict[str, Any] = {}
 
@@ -27,7 +29,7 @@ class LiveData:
         seen = [_signature(path) for path in find_runs(self.paths)]
         if seen != self._seen:
             runs = read_runs(self.paths, skip=lambda text: None)  # one damaged run does not hide the others
-            self._data = report_data(runs, sweeps=read_sweeps(self.paths), live=True)
+            self._data = report_data(runs, sweeps=read_sweeps(self.paths), references=self.references, live=True)
             self._seen = seen
         return self._data
 
@@ -38,9 +40,9 @@ def _signature(run: Path) -> tuple[Any, ...]:
     return (run, *((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()))
 
 
-def open_server(paths: Sequence[str], port: int) -> ThreadingHTTPServer:
+def open_server(paths: Sequence[str], port: int, references: Sequence[Reference] = ()) -> ThreadingHTTPServer:
     """A server of these runs' report, not yet running. Wrong runs, and a port that is taken, raise UsageError."""
-    live = LiveData(paths)
+    live = LiveData(paths, references)
     live()  # says now what is wrong with the runs
     try:
         return ThreadingHTTPServer((HOST, port), _handler(live))
