@@ -26,6 +26,7 @@ from esker.functions.reward import BadReward, Function, label, number
 from esker.functions.saving import check_path, save
 from esker.functions.task import Caller, Functions, generators_kept, seed_generators
 from esker.noise.address import Purpose, episode_seed
+from esker.noise.choice import open_table
 from esker.runs.folder import RunFolder
 from esker.runs.memory import MemoryRun
 from esker.strategies.strategy import Strategy
@@ -85,7 +86,7 @@ class Evolution:
         else:
             assert reward_batch is not None
             self._task = parts.batch_task(config, self._flat, reward_batch, self.note)
-        self._table = parts.noise_table(config, self._flat)
+        self._table = open_table(config.noise, config.seed, config.table_size, self._flat.dimension)
         if self._table is not None:
             weakref.finalize(self, self._table.close)
         self._state = parts.initial_state(config, self._flat, self._task, self._table)

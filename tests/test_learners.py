@@ -12,7 +12,7 @@ from torch import nn
 
 from esker.learners.actors import Actors
 from esker.learners.batches import Batches
-from esker.learners.networks import FlatMLP, StackedMLP, dimension, initial, stacked
+from esker.learners.networks import FlatMLP, StackedMLP, initial, stacked
 from esker.learners.replay import Replay
 from esker.learners.rows import SharedRows, TransitionLayout
 from esker.learners.spec import LearnerSpec
@@ -53,7 +53,7 @@ def test_flat_networks_compute_what_modules_with_the_same_parameters_do():
         torch.testing.assert_close(twin(inputs)[number], expected)
     torch.testing.assert_close(single(inputs), expected)
     torch.testing.assert_close(twin.frozen_first(inputs), modules(rows[0], (3, 5, 2), nn.Tanh)(inputs))
-    assert len(rows[0]) == dimension((3, 5, 2)) == 3 * 5 + 5 + 5 * 2 + 2
+    assert len(rows[0]) == 3 * 5 + 5 + 5 * 2 + 2
 
 
 def test_critic_updates_follow_the_definition():

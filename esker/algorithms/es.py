@@ -23,8 +23,9 @@ from esker.config.options import ESConfig, SynchronousConfig
 from esker.engines.demand import demand_of
 from esker.engines.open import local_engine, ray_engine
 from esker.engines.plan import Plan
-from esker.errors import RunError, UsageError
+from esker.errors import RunError
 from esker.noise.address import Purpose, generator
+from esker.noise.choice import open_table
 from esker.noise.table import NoiseTable
 from esker.policies.normalizer import Statistics
 from esker.strategies.registry import build_strategy, find_strategy
@@ -169,13 +170,8 @@ def start(config: Any, environment: Environment, about: About, new: bool = False
     if new and getattr(network, "normalized", False):
         with probed(environment, config.step_timeout) as probe:
             task = task.with_reference(collect_reference(probe, config.reference_frames, config.seed))
-    if config.noise == "table" and config.table_size < 2 * network.dimension:
-        raise UsageError(
-            f"table_size is {config.table_size:,} and the policy has {network.dimension:,} parameters; "
-            "the table must hold at least twice as many normals: enlarge it, or use --noise counter"
-        )
     make = find_strategy(config.strategy)
-    table = NoiseTable.create(config.seed, config.table_size) if config.noise == "table" else None
+    table = open_table(config.noise, config.seed, config.table_size, network.dimension)
     center = network.initial(generator(config.seed, Purpose.INITIAL))
     strategy = build_strategy(make, center, {**vars(config), "noise": task.noise(table)})
     state = EvolutionStrategy(config, task, strategy, table)

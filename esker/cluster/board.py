@@ -18,6 +18,7 @@ from esker.cluster.coordinator import End, News, Summary
 from esker.cluster.viewer import here, make_way
 from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
+from esker.errors import first_line
 from esker.runs.folder import RunFolder
 
 Row = dict[str, Any]
@@ -122,5 +123,5 @@ def published(folder: RunFolder, shown: SimpleNamespace, engine: RayEngine, rows
         publication.end("interrupted", "interrupted in its own process")
         raise
     except Exception as error:
-        publication.end("failed", (str(error).splitlines() or [type(error).__name__])[0])
+        publication.end("failed", first_line(error))
         raise

@@ -15,7 +15,7 @@ from esker.config.evolution import EvolutionConfig
 from esker.engines.engine import InlineEngine
 from esker.engines.local import LocalEngine
 from esker.engines.threads import ThreadEngine
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, first_line
 from esker.functions.batches import BatchEngine, BatchTask
 from esker.functions.lowrank.batches import LowRankBatches, LowRankEngine
 from esker.functions.lowrank.parts import kept_layout, parts_of
@@ -25,9 +25,9 @@ from esker.functions.pickling import check_sendable
 from esker.functions.reward import Function, call_of
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import Functions, resolve_device
-from esker.noise.counter import CounterNoise
+from esker.noise.choice import noise_from
 from esker.noise.fingerprint import fingerprint
-from esker.noise.table import NoiseTable, TableNoise
+from esker.noise.table import NoiseTable
 from esker.runs.folder import RunFolder
 from esker.runs.recovery import replay_facts
 from esker.strategies.registry import build_strategy, find_strategy
@@ -126,21 +126,10 @@ def device_of(config: EvolutionConfig, flat: FlatParameters) -> str:
     try:
         resolve_device(device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UsageError(f"device {device!r} cannot be used here ({reason}); expected cpu, cuda, cuda:1, …") from None
-    return device
-
-
-def noise_table(config: EvolutionConfig, flat: FlatParameters) -> NoiseTable | None:
-    """The shared table, where the configuration wants one. One that is too small raises UsageError."""
-    if config.noise != "table":
-        return None
-    if config.table_size < 2 * flat.dimension:
         raise UsageError(
-            f"table_size is {config.table_size:,} and {flat.dimension:,} parameters move; the table must hold "
-            "at least twice as many normals: enlarge it, or use noise='counter'"
-        )
-    return NoiseTable.create(config.seed, config.table_size)
+            f"device {device!r} cannot be used here ({first_line(error)}); expected cpu, cuda, cuda:1, …"
+        ) from None
+    return device
 
 
 def initial_state(
@@ -152,7 +141,7 @@ def initial_state(
         raise UsageError("the model's parameters hold NaN or infinity; expected finite numbers")
     if isinstance(task, LowRankBatches):
         return LowRankEvolution(config, start, task)
-    noise = TableNoise(table, config.seed, len(start)) if table else CounterNoise(config.seed, len(start))
+    noise = noise_from(table, config.seed, len(start))
     strategy = build_strategy(find_strategy(config.strategy), start, {**vars(config), "noise": noise})
     return FunctionEvolution(config, strategy, task.describe if isinstance(task, Functions) else None)
 

@@ -16,8 +16,8 @@ from esker.functions.parameters import FlatParameters, ParameterLayout, Subject
 from esker.functions.reward import BadReward, Call, label, numbers
 from esker.functions.task import Origin, generators_kept, on_device, resolve_device, seed_generators
 from esker.noise.address import Purpose, episode_seed
-from esker.noise.counter import CounterNoise
-from esker.noise.table import NoiseTable, TableNoise
+from esker.noise.choice import noise_from
+from esker.noise.table import NoiseTable
 from esker.tasks.task import Job
 
 # Parameters per batch by default. On a CPU few enough for its cache, and so many that torch's threads meet rarely: on a
@@ -80,7 +80,7 @@ class BatchEngine:
         self.flat = FlatParameters(self.subject, task.layout)
         self._origin = Origin(self.subject) if isinstance(self.subject, nn.Module) else None
         dimension = self.flat.dimension
-        self.noise = CounterNoise(task.seed, dimension) if table is None else TableNoise(table, task.seed, dimension)
+        self.noise = noise_from(table, task.seed, dimension)
         usual = CPU_NUMBERS if self.device.type == "cpu" else ACCELERATOR_NUMBERS
         self.size = task.members_per_batch or max(32, usual // dimension)
 

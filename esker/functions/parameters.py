@@ -16,6 +16,7 @@ from torch import nn
 
 from esker.errors import UsageError, nearest
 from esker.noise.directions import Vector
+from esker.policies.network import size, split
 
 Subject = nn.Module | torch.Tensor | Sequence[torch.Tensor]
 Filter = Callable[[str, torch.Tensor], bool] | Iterable[str]
@@ -51,8 +52,7 @@ class FlatParameters:
         firsts = [layout.places.index(part) for part in range(max(layout.places) + 1)]
         self.parts = [self.tensors[first] for first in firsts]
         self.shapes = [tensor.shape for tensor in self.parts]
-        self.sizes = [tensor.numel() for tensor in self.parts]
-        self.dimension = sum(self.sizes)
+        self.dimension = size(self.shapes)
         self._row: Vector | None = None
 
     def read(self) -> Vector:
@@ -63,14 +63,14 @@ class FlatParameters:
     def write(self, row: Vector) -> None:
         """Overwrite the tensors in place: type, device and requires_grad stay what they are."""
         if row is not self._row:  # a worker writes the same row again and again: its parts are views, made once
-            self._row, self._parts = row, self._split(torch.from_numpy(row))
+            self._row, self._parts = row, split(torch.from_numpy(row), self.shapes)
         with torch.no_grad():
             for tensor, place in zip(self.tensors, self.layout.places, strict=True):
                 tensor.copy_(self._parts[place])
 
     def stacked(self, rows: torch.Tensor) -> list[torch.Tensor]:
         """For each name, a vector's part in the shape and type of its tensor; of (n, d) rows, n of them."""
-        parts = [part.to(like.dtype) for part, like in zip(self._split(rows), self.parts, strict=True)]
+        parts = [part.to(like.dtype) for part, like in zip(split(rows, self.shapes), self.parts, strict=True)]
         return [parts[place] for place in self.layout.places]
 
     def in_place_of(self, rows: torch.Tensor) -> Any:
@@ -87,10 +87,6 @@ class FlatParameters:
     def describe(self) -> list[list[object]]:
         """Names and shapes, to tell whether another model is laid out alike."""
         return [[name, list(tensor.shape)] for name, tensor in zip(self.layout.names, self.tensors, strict=True)]
-
-    def _split(self, rows: torch.Tensor) -> list[torch.Tensor]:
-        pieces = torch.split(rows, self.sizes, -1)
-        return [piece.reshape(*rows.shape[:-1], *shape) for piece, shape in zip(pieces, self.shapes, strict=True)]
 
 
 def _named(subject: Subject) -> list[tuple[str, torch.Tensor]]:

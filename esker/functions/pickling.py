@@ -9,7 +9,7 @@ from typing import Any
 
 import cloudpickle
 
-from esker.errors import UsageError
+from esker.errors import UsageError, named_line
 from esker.functions.reward import label
 
 REMEDY = (
@@ -23,7 +23,7 @@ def check_sendable(model: Any, reward: Callable[..., Any]) -> None:
         error = _failure(thing)
         if error is not None:
             culprit = next((f"{name} is a {type(part).__name__}" for name, part in _inside(thing) if _failure(part)), None)
-            reason = culprit or f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            reason = culprit or named_line(error)
             raise UsageError(f"{what} cannot be sent to worker processes ({reason}); {REMEDY}")
 
 

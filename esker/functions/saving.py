@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, first_line
 
 
 def check_path(path: Path) -> None:
@@ -61,4 +61,4 @@ def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
     except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError where others raise OSError
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise RunError(f"the weights could not be saved to {str(path)!r}: {str(error).splitlines()[0]}") from error
+        raise RunError(f"the weights could not be saved to {str(path)!r}: {first_line(error)}") from error

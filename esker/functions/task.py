@@ -23,10 +23,10 @@ from esker.errors import named_line
 from esker.functions.parameters import FlatParameters, ParameterLayout, Subject
 from esker.functions.reward import BadReward, Call, label, number
 from esker.noise.address import Purpose, episode_seed
-from esker.noise.counter import CounterNoise
+from esker.noise.choice import noise_from
 from esker.noise.directions import Noise, Vector
 from esker.noise.population import Population, direction_of
-from esker.noise.table import NoiseTable, TableNoise
+from esker.noise.table import NoiseTable
 from esker.tasks.task import Board, Give, Job, Result, Take
 
 RESERVE = 8  # members a worker may hold in reserve, so that it never waits for the next one
@@ -72,7 +72,7 @@ class Functions:
     def noise(self, table: NoiseTable | None, dimension: int | None = None) -> Noise:
         """The directions that members explore; `dimension` saves counting the parameters."""
         dimension = dimension or FlatParameters(self.subject, self.layout).dimension
-        return CounterNoise(self.seed, dimension) if table is None else TableNoise(table, self.seed, dimension)
+        return noise_from(table, self.seed, dimension)
 
     def for_thread(self) -> Functions:
         """The same task with a model of its own, for a thread that shares its process with others."""

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from esker.errors import named_line
 from esker.language.attention import attending_in_groups
 from esker.language.cache import FixedCache, Slot
 
@@ -154,7 +155,7 @@ class Generator:
         try:
             do()
         except Exception as error:  # a compiler's or a driver's own; generation works without
-            self.note(f"generation goes on without {what}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+            self.note(f"generation continues without {what}: {named_line(error)}")
             if what == "compiling":
                 _uncompile(self.model)
             self._fill, self._next = self._prompt_pass, self._step

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from esker.errors import UsageError
+from esker.errors import UsageError, first_line
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _from_folder(path: Path, tokenizer: Any) -> LanguageModel:
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, use_safetensors=True, **options)
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(path, **options)
     except (OSError, ValueError, ImportError) as error:
-        raise UsageError(f"{str(path)!r} holds no causal model that can be loaded: {_line(error)}") from None
+        raise UsageError(f"{str(path)!r} holds no causal model that can be loaded: {first_line(error)}") from None
     return _checked(model, tokenizer)
 
 
@@ -104,9 +104,11 @@ def _from_gguf(path: Path, tokenizer: Any) -> LanguageModel:
         model = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **options)
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(path.parent, **options)
     except ImportError as error:
-        raise UsageError(f"GGUF files need gguf and accelerate: pip install 'esker[language]' ({_line(error)})") from None
+        raise UsageError(
+            f"GGUF files need gguf and accelerate: pip install 'esker[language]' ({first_line(error)})"
+        ) from None
     except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{str(path)!r} cannot be loaded: {_line(error)}") from None
+        raise UsageError(f"{str(path)!r} cannot be loaded: {first_line(error)}") from None
     _forget_quantization(model)
     return _checked(model, tokenizer)
 
@@ -136,7 +138,3 @@ def _checked(model: Any, tokenizer: Any) -> LanguageModel:
 
 def _ids(value: Any) -> tuple[int, ...]:
     return () if value is None else (value,) if isinstance(value, int) else tuple(value)
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from esker.noise.directions import Vector
+from esker.policies.mlp import MLP
+from esker.policies.network import split
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "tanh": torch.tanh,
@@ -35,9 +37,9 @@ class FlatMLP:
 
     def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu") -> None:
         self.activation = ACTIVATIONS[activation]
-        self.flat = torch.zeros(dimension(sizes), device=device)
-        shapes = [shape for fan_in, fan_out in pairwise(sizes) for shape in ((fan_out, fan_in), (fan_out,))]
-        self.parameters = views(self.flat, shapes)
+        network = MLP(sizes)
+        self.flat = torch.zeros(network.dimension, device=device)
+        self.parameters = views(self.flat, network.shapes.values())
 
     def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
         """Outputs (batch, out) for inputs (batch, in)."""
@@ -53,7 +55,7 @@ class StackedMLP:
     def __init__(self, sizes: tuple[int, ...], activation: str, device: str | torch.device = "cpu", count: int = 2) -> None:
         self.count = count
         self.activation = ACTIVATIONS[activation]
-        self.flat = torch.zeros(count * dimension(sizes), device=device)
+        self.flat = torch.zeros(count * MLP(sizes).dimension, device=device)
         shapes = [shape for a, b in pairwise(sizes) for shape in ((count, a, b), (count, 1, b))]
         self.parameters = views(self.flat, shapes)
         self.first = [parameter.detach()[0] for parameter in self.parameters]
@@ -88,35 +90,21 @@ def _single(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.
     return torch.addmm(bias, x, weight)
 
 
-def views(flat: torch.Tensor, shapes: Sequence[tuple[int, ...]]) -> list[torch.nn.Parameter]:
+def views(flat: torch.Tensor, shapes: Iterable[tuple[int, ...]]) -> list[torch.nn.Parameter]:
     """Parameters that share the memory of a flat vector."""
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    parts = torch.split(flat, sizes)
-    return [torch.nn.Parameter(part.view(shape)) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def dimension(sizes: tuple[int, ...]) -> int:
-    """How many parameters one MLP has."""
-    return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(sizes))
+    return [torch.nn.Parameter(part) for part in split(flat, shapes)]
 
 
 def stacked(rows: Sequence[Vector], sizes: tuple[int, ...]) -> Vector:
     """Rows in the layout of a `StackedMLP`."""
-    parts, at = [], 0
-    for fan_in, fan_out in pairwise(sizes):
-        size = fan_in * fan_out
-        parts += [row[at : at + size].reshape(fan_out, fan_in).T.reshape(-1) for row in rows]
-        parts += [row[at + size : at + size + fan_out] for row in rows]
-        at += size + fan_out
+    parts = []
+    for layer in zip(*(MLP(sizes).layers(row) for row in rows), strict=True):
+        parts += [weight.T.reshape(-1) for weight, _ in layer] + [bias for _, bias in layer]
     return np.concatenate(parts)
 
 
 def unstacked(flat: Vector, sizes: tuple[int, ...], count: int) -> Vector:
     """The rows (count, dimension) that a `StackedMLP` holds."""
-    parts, at = [], 0
-    for fan_in, fan_out in pairwise(sizes):
-        size = count * fan_in * fan_out
-        parts.append(flat[at : at + size].reshape(count, fan_in, fan_out).transpose(0, 2, 1).reshape(count, -1))
-        parts.append(flat[at + size : at + size + count * fan_out].reshape(count, -1))
-        at += size + count * fan_out
+    shapes = [shape for a, b in pairwise(sizes) for shape in ((count, a, b), (count, b))]
+    parts = [part.swapaxes(1, -1).reshape(count, -1) for part in split(flat, shapes)]
     return np.concatenate(parts, axis=1)

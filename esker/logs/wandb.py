@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from esker.algorithms.observer import Returns, Row
+from esker.errors import first_line
 from esker.logs.backend import BackendError
 from esker.logs.metrics import FITNESS, STEPS, metrics
 from esker.runs.folder import RunFolder
@@ -82,7 +83,7 @@ def connect(config: Any, folder: RunFolder) -> tuple[Any, str]:
     except wandb.errors.CommError as error:
         wandb.teardown()  # the failed attempt holds the id
         run = wandb.init(**options, mode="offline")
-        return run, f"W&B cannot be reached ({_first_line(error)}): logging offline, {_sync(folder)}"
+        return run, f"W&B cannot be reached ({first_line(error)}): logging offline, {_sync(folder)}"
     return run, f"W&B offline: {_sync(folder)}" if run.offline else f"W&B: {run.url}"
 
 
@@ -128,10 +129,6 @@ def write_state(folder: RunFolder, state: dict[str, Any]) -> None:
 
 def _sync(folder: RunFolder) -> str:
     return f"send it later with: wandb sync {folder.path}/wandb/offline-run-*"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def attach(config: Any, folder: RunFolder, files: list[Path], mode: str | None = None) -> str:

@@ -14,7 +14,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.errors import RunError, UsageError, first_line, nearest
+from esker.errors import RunError, UsageError, named_line, nearest
 from esker.system.imports import import_callable
 
 Floats = NDArray[np.float64]
@@ -122,7 +122,7 @@ def _checked(name: str, fitness: Floats) -> Floats:
     try:
         result = np.asarray(function(fitness.copy()), dtype=np.float64)
     except Exception as error:
-        raise RunError(f"shaping {name!r} failed: {type(error).__name__}: {first_line(error)}") from error
+        raise RunError(f"shaping {name!r} failed: {named_line(error)}") from error
     if result.shape != (members,) or not np.isfinite(result).all():
         shown = "numbers that are not finite" if result.shape == (members,) else f"an array of shape {result.shape}"
         raise RunError(f"shaping {name!r} returned {shown}; expected {members} finite weights, one for each member")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from esker.errors import UsageError, first_line, nearest
+from esker.errors import UsageError, named_line, nearest
 from esker.policies.convolution import Conv, Flatten, Standardize
 from esker.policies.layered import Layered, channels_last
 from esker.policies.layers import Cell, Dense, Layer
@@ -73,7 +73,7 @@ def check_activation(name: str) -> None:
     try:
         result = found(rows.copy())
     except Exception as error:
-        raise UsageError(f"activation {name!r} fails on an array: {type(error).__name__}: {first_line(error)}") from error
+        raise UsageError(f"activation {name!r} fails on an array: {named_line(error)}") from error
     if result.shape != rows.shape:
         raise UsageError(f"activation {name!r} turns shape {rows.shape} into {result.shape}; expected the same shape")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from esker.noise.directions import Vector
 from esker.policies.layers import Layer
-from esker.policies.network import Batch, Inputs, Shapes
+from esker.policies.network import Batch, Inputs, Shapes, size, split
 
 Images = NDArray[np.uint8]
 
@@ -49,7 +49,7 @@ class Layered:
     @cached_property
     def dimension(self) -> int:
         """How many parameters it has."""
-        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+        return size(self.shapes.values())
 
     def initial(self, rng: np.random.Generator) -> Vector:
         """Zero biases, unit scales, and weights by the initializer, as in `MLP`."""
@@ -75,11 +75,7 @@ class LayeredRows:
     def __init__(self, network: Layered, rows: int) -> None:
         self.network = network
         self.parameters: Batch = np.zeros((rows, network.dimension), dtype=np.float32)
-        views, at = {}, 0
-        for name, shape in network.shapes.items():
-            size = int(np.prod(shape))
-            views[name] = self.parameters[:, at : at + size].reshape(rows, *shape)
-            at += size
+        views = dict(zip(network.shapes, split(self.parameters, network.shapes.values()), strict=True))
         self.layers = [layer.open(rows, views) for layer in network.layers]
         last = max((i for i, layer in enumerate(network.layers) if layer.normalized), default=-1)
         self._settled = self.layers[: last + 1]

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from esker.noise.directions import Vector
-from esker.policies.network import Batch, Shapes
+from esker.policies.network import Batch, Shapes, size, split
 from esker.system.imports import import_callable
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"]
@@ -69,7 +69,7 @@ class MLP:
     @cached_property
     def dimension(self) -> int:
         """How many parameters it has."""
-        return sum(fan_in * fan_out + fan_out for fan_in, fan_out in pairwise(self.sizes))
+        return size(self.shapes.values())
 
     @property
     def shapes(self) -> Shapes:
@@ -78,6 +78,11 @@ class MLP:
         for layer, (fan_in, fan_out) in enumerate(pairwise(self.sizes)):
             shapes |= {f"{2 * layer}.weight": (fan_out, fan_in), f"{2 * layer}.bias": (fan_out,)}
         return shapes
+
+    def layers(self, flat: Batch) -> list[tuple[Batch, Batch]]:
+        """Weight (out, in) and bias of every layer, as views of flat parameters or of rows of them."""
+        parts = split(flat, self.shapes.values())
+        return list(zip(parts[0::2], parts[1::2], strict=True))
 
     def initial(self, rng: np.random.Generator) -> Vector:
         """Zero biases, and weights by the initializer: OpenAI's normalised rows have norm 1.0 hidden, 0.01 output."""
@@ -112,13 +117,8 @@ class MLPRows:
     def _layers(self, rows: int) -> list[tuple[Batch, Batch]]:
         """Weight and bias views of the first rows, made once for each number of rows."""
         if rows not in self._views:
-            views, at = [], 0
-            for fan_in, fan_out in pairwise(self.network.sizes):
-                weight = self.parameters[:rows, at : at + fan_in * fan_out].reshape(rows, fan_out, fan_in)
-                at += fan_in * fan_out
-                views.append((weight, self.parameters[:rows, at : at + fan_out, None]))
-                at += fan_out
-            self._views[rows] = views
+            layers = self.network.layers(self.parameters[:rows])
+            self._views[rows] = [(weight, bias[:, :, None]) for weight, bias in layers]
         return self._views[rows]
 
     def forward(self, inputs: Batch) -> Batch:

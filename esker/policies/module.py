@@ -28,7 +28,7 @@ from torch.utils import _pytree as pytree
 from esker.errors import UsageError, named_line
 from esker.noise.directions import Vector
 from esker.policies.custom import Maker, offered
-from esker.policies.network import Batch, Inputs, Shapes
+from esker.policies.network import Batch, Inputs, Shapes, size, split
 from esker.system.imports import import_callable
 from esker.system.torch_threads import one_torch_thread
 
@@ -57,7 +57,7 @@ class ModuleNetwork:
     @cached_property
     def dimension(self) -> int:
         """How many parameters it has."""
-        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+        return size(self.shapes.values())
 
     def initial(self, rng: np.random.Generator) -> Vector:
         """The parameters that the class itself chooses, under a seed drawn from `rng`."""
@@ -81,12 +81,8 @@ class ModuleRows:
         self.module = network.build(seed=0)
         count = -(-rows // BLOCK) * BLOCK
         self.parameters: Batch = np.zeros((count, network.dimension), dtype=np.float32)
-        flat, at = torch.from_numpy(self.parameters), 0
-        self._tensors: dict[str, torch.Tensor] = {}
-        for name, shape in network.shapes.items():
-            size = int(np.prod(shape))
-            self._tensors[name] = flat[:, at : at + size].view(count, *shape)
-            at += size
+        views = split(torch.from_numpy(self.parameters), network.shapes.values())
+        self._tensors: dict[str, torch.Tensor] = dict(zip(network.shapes, views, strict=True))
         self._observations = torch.zeros(count, 1, *network.input_shape)
         self._state = None
         if network.recurrent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +14,21 @@ from esker.noise.directions import Vector
 Batch = NDArray[np.float32]
 Inputs = NDArray[Any]
 Shapes = dict[str, tuple[int, ...]]  # parameters by name, in the order of the flat vector
+
+
+def size(shapes: Iterable[tuple[int, ...]]) -> int:
+    """How many numbers arrays of these shapes hold together."""
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def split(flat: Any, shapes: Iterable[tuple[int, ...]]) -> list[Any]:
+    """Views of a flat vector, or of rows of them, in these shapes one after the other; NumPy's or torch's as given."""
+    parts, at = [], 0
+    for shape in shapes:
+        end = at + math.prod(shape)
+        parts.append(flat[..., at:end].reshape(*flat.shape[:-1], *shape))
+        at = end
+    return parts
 
 
 class Rows(Protocol):

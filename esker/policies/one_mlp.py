@@ -33,13 +33,8 @@ class OneMLP:
 
     def become(self, parameters: Vector) -> None:
         """Take parameters on."""
-        at = 0
-        for weight in self._weights:
-            fan_in, fan_out = weight.shape[0] - 1, weight.shape[1]
-            weight[:-1] = parameters[at : at + fan_in * fan_out].reshape(fan_out, fan_in).T
-            at += fan_in * fan_out
-            weight[-1] = parameters[at : at + fan_out]
-            at += fan_out
+        for kept, (weight, bias) in zip(self._weights, self.network.layers(parameters), strict=True):
+            kept[:-1], kept[-1] = weight.T, bias
 
     def _plan(self, rows: tuple[int, ...]) -> list[tuple[Batch, Batch, Batch]]:
         """Of each hidden layer the weights, and room for its outputs, without and with the ones."""

@@ -34,13 +34,8 @@ class SharedMLPRows:
 
     def set_center(self, center: Vector) -> None:
         """What all rows share from now on."""
-        self._weights: list[tuple[Batch, Batch]] = []
-        at = 0
-        for fan_in, fan_out in pairwise(self.network.sizes):
-            weight = center[at : at + fan_in * fan_out].reshape(fan_out, fan_in)
-            at += fan_in * fan_out
-            self._weights.append((np.ascontiguousarray(weight.T), center[at : at + fan_out].copy()))
-            at += fan_out
+        layers = self.network.layers(center)
+        self._weights = [(np.ascontiguousarray(weight.T), bias.copy()) for weight, bias in layers]
 
     def load(self, row: int, generation: int, direction: int, scale: float) -> None:
         """Let a row be centre + scale·ε of a direction; scale 0 is the centre itself."""

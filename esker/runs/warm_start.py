@@ -9,9 +9,9 @@ import numpy as np
 
 from esker.algorithms import registry
 from esker.algorithms.es import EvolutionStrategy
-from esker.errors import UsageError
+from esker.errors import UsageError, first_line
 from esker.noise.directions import Vector
-from esker.policies.network import Network, Shapes
+from esker.policies.network import Network, Shapes, size
 from esker.policies.normalizer import Statistics
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint
@@ -81,8 +81,7 @@ def _read_tensors(path: Path) -> dict[str, Any]:
             return dict(safetensors.torch.load_file(path))
         values = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever the damage provokes
-        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UsageError(f"init_from {str(path)!r} is not a state dict: {text}") from error
+        raise UsageError(f"init_from {str(path)!r} is not a state dict: {first_line(error)}") from error
     if isinstance(values, dict) and isinstance(values.get("state_dict"), dict):
         values = values["state_dict"]
     if not isinstance(values, dict) or not values or not all(isinstance(v, torch.Tensor) for v in values.values()):
@@ -100,5 +99,4 @@ def _check_shapes(source: str, given: Shapes, expected: Shapes) -> None:
 
 def describe_shapes(shapes: Shapes) -> str:
     """Shapes in a few characters, as 64×4 64 2×64 2 (450 numbers)."""
-    total = sum(int(np.prod(shape)) for shape in shapes.values())
-    return " ".join("×".join(map(str, shape)) or "1" for shape in shapes.values()) + f" ({total:,} numbers)"
+    return " ".join("×".join(map(str, shape)) or "1" for shape in shapes.values()) + f" ({size(shapes.values()):,} numbers)"

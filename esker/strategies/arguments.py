@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from esker.noise.counter import CounterNoise
+from esker.noise.choice import noise_from, open_table
 from esker.noise.directions import Noise, Vector
 from esker.noise.shaping import find_shaping
-from esker.noise.table import DEFAULT_TABLE_SIZE, NoiseTable, TableNoise
+from esker.noise.table import DEFAULT_TABLE_SIZE
 
 NoiseArgument = Noise | Literal["table", "counter"]
 
@@ -29,10 +29,8 @@ def start_of(center: ArrayLike | torch.Tensor) -> torch.Tensor:
 
 def noise_of(noise: NoiseArgument | str, seed: int, dimension: int) -> Noise:
     """The noise that a name stands for, or the noise given."""
-    if noise == "counter":
-        return CounterNoise(seed, dimension)
-    if noise == "table":
-        return TableNoise(NoiseTable.create(seed, max(DEFAULT_TABLE_SIZE, 2 * dimension)), seed, dimension)
+    if noise in ("counter", "table"):
+        return noise_from(open_table(noise, seed, max(DEFAULT_TABLE_SIZE, 2 * dimension), dimension), seed, dimension)
     if isinstance(noise, str):
         raise ValueError(f"noise is {noise!r}; expected 'table', 'counter' or a noise object")
     return noise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from esker import api
 from esker.algorithms.observer import Observer, Row
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, first_line
 from esker.runs.folder import RunFolder
 from esker.sweep.plan import Budget
 from esker.sweep.space import options_of
@@ -78,9 +78,9 @@ def run_trial(sweep: Sweep, trial: optuna.trial.Trial, personal: Mapping[str, An
     try:
         watch = _train(sweep, trial, path, personal, observer)
     except (RunError, UsageError) as error:
-        trial.set_user_attr("error", str(error).splitlines()[0])
+        trial.set_user_attr("error", first_line(error))
         sweep.study.tell(trial, state=TrialState.FAIL)
-        return str(error).splitlines()[0]
+        return first_line(error)
     if watch.pruned:
         sweep.study.tell(trial, state=TrialState.PRUNED)
     elif watch.value is None:

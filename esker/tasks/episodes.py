@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from esker.noise.address import UINT64, Purpose, episode_seed, generator, key
-from esker.noise.counter import CounterNoise
+from esker.noise.choice import noise_from
 from esker.noise.directions import Noise
 from esker.noise.lowrank import LowRankNoise
 from esker.noise.population import direction_of
-from esker.noise.table import NoiseTable, TableNoise
+from esker.noise.table import NoiseTable
 from esker.policies.heads import BoxHead, Head
 from esker.policies.layered import Layered
 from esker.policies.mlp import MLP
@@ -53,7 +53,6 @@ class Episodes:
     statistics_share: float = 1.0
     action_noise: float = 0.0
     sign_fitness: bool = False
-    reward_scale: float = 1.0
     survival_bonus: float = 0.0
     fresh_environments: bool = False
     center_purpose: Purpose = Purpose.CENTER_EPISODE
@@ -101,7 +100,7 @@ class Episodes:
 
     def fitness(self, total: float, signs: float, length: int) -> float:
         """What the strategy is told of an episode: its return, or how many rewards were above less those below."""
-        return float(signs) if self.sign_fitness else self.reward_scale * (total - self.survival_bonus * length)
+        return float(signs) if self.sign_fitness else total - self.survival_bonus * length
 
     def describe(self, generation: int, item: int) -> str:
         """Environment, member and seed of an item."""
@@ -114,9 +113,7 @@ class Episodes:
         """The directions that members explore."""
         if self.rank is not None:
             return LowRankNoise(self.seed, tuple(self.network.shapes.values()), self.rank)
-        if table is None:
-            return CounterNoise(self.seed, self.network.dimension)
-        return TableNoise(table, self.seed, self.network.dimension)
+        return noise_from(table, self.seed, self.network.dimension)
 
     def open(self, table: NoiseTable | None, board: Board) -> Slots:
         """Build the slots; environments are made when first needed."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from esker.config.build import read_values
-from esker.errors import UsageError
+from esker.errors import UsageError, named_line
 from esker.policies.heads import head_for
 from esker.policies.observations import is_image
 from esker.presets import for_environment
@@ -83,9 +83,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         faults = observation_faults(env)
         speed = _speed(env)
     except Exception as error:
-        text = str(error).splitlines()[0] if str(error) else ""
-        place = _place(error)
-        raise UsageError(f"environment {name!r} fails when it is stepped: {type(error).__name__}: {text}{place}") from error
+        raise UsageError(f"environment {name!r} fails when it is stepped: {named_line(error)}{_place(error)}") from error
     preset = for_environment(environment.name, "es")
     limit = time_limit(env)
     assert env.observation_space.shape is not None

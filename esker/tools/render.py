@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, named_line
 from esker.logs.video import Frame, VideoWriter, caption, write_gif
 from esker.noise.address import Purpose, episode_seed
 from esker.runs import checkpoints
@@ -195,8 +195,7 @@ def _picture(env: Env) -> Frame:
     try:
         frame: Any = env.render()
     except Exception as error:
-        text = (str(error).splitlines() or [""])[0]
-        raise RunError(f"the environment failed while rendering: {type(error).__name__}: {text}") from error
+        raise RunError(f"the environment failed while rendering: {named_line(error)}") from error
     if not isinstance(frame, np.ndarray) or frame.ndim != 3 or frame.shape[2] != 3:
         what = f"an array of shape {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
         raise UsageError(f"the environment rendered {what}; expected an RGB image (height, width, 3)")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.errors import UsageError, nearest
+from esker.errors import UsageError, first_line, nearest
 from esker.noise.address import Purpose, episode_seed
 from esker.worlds.atari import PREFIX
 from esker.worlds.environments import Env, Environment
@@ -93,8 +93,7 @@ def make_pool(environment: Environment, count: int, seed: int) -> Any:
             pool.observation_space, pool.action_space  # noqa: B018 - made when first looked at
             return pool
     except (TypeError, AssertionError, ValueError) as error:
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"EnvPool does not take {options} for {name}: {text}") from error
+        raise UsageError(f"EnvPool does not take {options} for {name}: {first_line(error)}") from error
 
 
 def check_pool(environment: Environment, probe: Env) -> None:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, first_line
 from esker.functions.batches import Batch, BatchTask, finite
 from esker.functions.lowrank.check import check_members
 from esker.functions.lowrank.layers import convert
@@ -142,7 +142,7 @@ class LowRankEngine:
         now = self._members.loaded.directions
         spare = 1
         if now <= 1 + spare:
-            raise RunError(f"the device has no memory for a single pair of members: {str(error).splitlines()[0]}") from error
+            raise RunError(f"the device has no memory for a single pair of members: {first_line(error)}") from error
         self._size = max(1, (now - spare) // 2) * self.mirror
         self._members = None
         torch.cuda.empty_cache()

@@ -17,7 +17,7 @@ from esker.policies.convolution import PIXEL_CLIP, Conv, Flatten, Standardize
 from esker.policies.layered import Layered, is_channels_first
 from esker.policies.layers import Cell, Dense
 from esker.policies.mlp import MLP
-from esker.policies.network import Network
+from esker.policies.network import Network, split
 
 Tensors = tuple[torch.Tensor, ...]
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -196,9 +196,5 @@ def network_twin(network: Network, parameters: Vector) -> NetworkTwin:
 
 def tensors(network: Network, parameters: Vector) -> dict[str, torch.Tensor]:
     """The flat parameters by name, as the torch module has them."""
-    parts, at = {}, 0
-    for name, shape in network.shapes.items():
-        size = int(np.prod(shape))
-        parts[name] = torch.from_numpy(np.array(parameters[at : at + size]).reshape(shape))
-        at += size
-    return parts
+    parts = split(torch.from_numpy(np.array(parameters)), network.shapes.values())
+    return {name: part.clone() for name, part in zip(network.shapes, parts, strict=True)}
