@@ -93,10 +93,10 @@ class Asynchronous(Hybrid):
         """One individual: trained or not, rolled out, stored, compared with the mean, told."""
         number = self.share.issued
         rl = self.share.next_is_rl(self.progress.training_steps >= self.config.rl_start)
-        tried = yield self._trial(number, self._training(number) if rl else None)
-        self._store(parts, tried)
+        result = yield self._trial(number, self._training(number) if rl else None)
+        self._store(parts, result)
         if self.mean_episodes is None:
-            self._tell(tried, rl)
+            self._tell(result, rl)
             return
         mean = self.strategy.mean  # the very tensor, which is another one as soon as the mean has moved
         evaluated = yield self._mean_trial(self.mean_episodes)
@@ -104,22 +104,22 @@ class Asynchronous(Hybrid):
             self._center = evaluated  # counted with the row
         else:
             self.progress.count(evaluated)
-        self._tell(tried, rl, evaluated.fitness)
+        self._tell(result, rl, evaluated.fitness)
 
     def _warm_up(self, parts: Parts) -> Course:
         """One episode of random play."""
         self.progress.warm_episodes += 1
-        tried = yield random_trial(self.task, self.progress.warm_episodes - 1)
-        self._store(parts, tried)
+        result = yield random_trial(self.task, self.progress.warm_episodes - 1)
+        self._store(parts, result)
 
     def _center_evaluation(self) -> Course:
         """The mean that this row began with."""
         start = self._start
-        tried = yield center_trial(self.task, start.numpy(), self.generation, self.config.center_episodes)
+        result = yield center_trial(self.task, start.numpy(), self.generation, self.config.center_episodes)
         if start is self._start and self._center is None:
-            self._center = tried  # counted with the row
+            self._center = result  # counted with the row
         else:
-            self.progress.count(tried)
+            self.progress.count(result)
 
     def _work(self, parts: Parts, begin_new: bool = True) -> None:
         """Give every idle actor something to do, then hear whoever answers first."""
@@ -177,13 +177,13 @@ class Asynchronous(Hybrid):
         self.evaluations += 1
         return Trial(name, Rollout(seeds, self.strategy.mean.numpy(), record=False))
 
-    def _store(self, parts: Parts, tried: TrialResult) -> None:
-        store(parts, self.progress, tried)
-        self.lengths.extend(tried.lengths)
+    def _store(self, parts: Parts, result: TrialResult) -> None:
+        store(parts, self.progress, result)
+        self.lengths.extend(result.lengths)
 
-    def _tell(self, tried: TrialResult, rl: bool, *mean_fitness: float) -> None:
-        step = float(self.strategy.tell(tried.parameters, tried.fitness, *mean_fitness))
-        self._told.append(Told(tried.fitness, sum(tried.lengths), rl, step, tried.actor_loss))
+    def _tell(self, result: TrialResult, rl: bool, *mean_fitness: float) -> None:
+        step = float(self.strategy.tell(result.parameters, result.fitness, *mean_fitness))
+        self._told.append(Told(result.fitness, sum(result.lengths), rl, step, result.actor_loss))
 
     def _row(self, center: TrialResult) -> Row:
         told = self._told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,13 +12,6 @@ from esker.engines.engine import Pulse
 
 Row = dict[str, Any]  # one line of the journal
 Returns = NDArray[np.float64]
-
-
-class Place(Protocol):
-    """Where a run lives."""
-
-    @property
-    def path(self) -> Path: ...
 
 
 Pulsing = Callable[[], Pulse | None]  # asked from another thread; None: no generation is under way

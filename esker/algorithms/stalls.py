@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-Row = dict[str, Any]
+from esker.algorithms.observer import Row
+
 PATIENCE = 20  # generations of the same kind before anything is said
 STILL_AFTER = 5  # generations without a move of the centre
 AGAIN = 10  # said again when it has lasted so many times longer

@@ -52,14 +52,14 @@ def normalizing(quick: bool) -> list[Measurement]:
             if any(env.step(0)[2:4]):
                 env.reset(seed=0)
 
-        def settle(rows: LayeredRows = rows) -> None:
+        def calibrate(rows: LayeredRows = rows) -> None:
             rows.start(0)
 
         def act(rows: LayeredRows = rows, images: Inputs = images) -> None:
             rows.forward(images)
 
         with one_blas_thread():
-            start, step, play = _alternate([settle, act, game], 3 if quick else 10)
+            start, step, play = _alternate([calibrate, act, game], 3 if quick else 10)
         episode = EPISODE * (step / SLOTS + play)
         detail = {
             "start ms": f"{start * 1e3:.1f}",
@@ -119,16 +119,16 @@ def _torch_loop(network: Layered, rows: LayeredRows, images: Inputs) -> Callable
     import torch
 
     from esker.system.torch_threads import one_torch_thread
-    from esker.tools.torch_policies.networks import network_twin
+    from esker.tools.torch_policies.networks import torch_network
 
-    twins = [network_twin(network, parameters).eval() for parameters in rows.parameters]
-    states = [twin.initial_state() for twin in twins]
+    modules = [torch_network(network, parameters).eval() for parameters in rows.parameters]
+    states = [module.initial_state() for module in modules]
     inputs = torch.from_numpy(images).float()
 
     def loop() -> None:
         with one_torch_thread(), torch.no_grad():
-            for row, twin in enumerate(twins):
-                _, *after = twin(inputs[row : row + 1], *states[row])
+            for row, module in enumerate(modules):
+                _, *after = module(inputs[row : row + 1], *states[row])
                 states[row] = tuple(after)
 
     return loop

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from esker.algorithms.observer import Row
 from esker.cluster import copies
 from esker.cluster.coordinator import End, News, Summary
 from esker.cluster.viewer import here, make_way
@@ -20,8 +21,6 @@ from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
 from esker.errors import first_line
 from esker.runs.folder import RunFolder
-
-Row = dict[str, Any]
 
 
 class Board:

@@ -21,6 +21,7 @@ import cloudpickle
 
 from esker.algorithms import registry
 from esker.algorithms.algorithm import Engine, Site
+from esker.algorithms.observer import Row
 from esker.cluster import copies
 from esker.cluster.replicated import ReplicatedFolder
 from esker.cluster.shared_update import share_update
@@ -32,7 +33,6 @@ from esker.runs import runner
 from esker.runs.folder import RunFolder
 from esker.runs.session import Session, resume
 
-Row = dict[str, Any]
 LINGER = 120.0  # seconds that a finished coordinator waits for viewers
 FILES_WITHIN = 60.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from esker.config.foreign import Settled, Translation, number, same_meaning
+from esker.config.foreign import Resolved, Translation, number, same_meaning
 from esker.strategies.conventions import es_torch
 
 MARKS = frozenset({"npop", "std"})  # keys that only es-torch has
@@ -17,13 +17,13 @@ def is_es_torchs(values: Mapping[str, Any]) -> bool:
     return bool(MARKS & set(values))
 
 
-def translate(values: Mapping[str, Any], settled: Settled) -> Translation:
+def translate(values: Mapping[str, Any], resolved: Resolved) -> Translation:
     """esker's values for a mapping with es-torch's keys: plain ascent, whose step has no 1/σ. Raises UsageError."""
     done = Translation({name: value for name, value in values.items() if name not in ("npop", "std", "bs", "lr")})
     if "npop" in values:
         same_meaning(values, "npop", "population")
     own = {"sigma": values.get("std", STD)}
-    std = number("std", settled("sigma", own), above=0)  # a flag's sigma counts for all three
+    std = number("std", resolved("sigma", own), above=0)  # a flag's sigma counts for all three
     lr, decay = number("lr", values.get("lr", LR), above=0), number("weight_decay", values.get("weight_decay", 0.0), low=0)
     npop = number("npop", values.get("npop", 2), low=2)
     done.values |= es_torch(int(npop), lr, std, decay) | {"sigma": own["sigma"]}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from esker.errors import UsageError
 
 
-class Settled(Protocol):
+class Resolved(Protocol):
     """What an option will be when all layers are known: the flags', else the file's own, else the preset's or default."""
 
     def __call__(self, name: str, own: Mapping[str, Any], otherwise: Any = None) -> Any: ...

@@ -21,14 +21,14 @@ class SavingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
+class DeviceChange:
     """Engine"""
 
     device: str | None = option(None, "continue on cpu, cuda or cuda:N; another device than before is not exact")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeOptions(HybridStopOptions, PlaceOptions, EngineOptions, LogOptions, SavingOptions):
+class ResumeOptions(HybridStopOptions, DeviceChange, EngineOptions, LogOptions, SavingOptions):
     """Everything that may be given anew."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from esker.config.foreign import Settled, Translation, number, same_meaning
+from esker.config.foreign import Resolved, Translation, number, same_meaning
 from esker.errors import UsageError
 
 RENAMED = {
@@ -55,8 +55,8 @@ def is_rllibs(values: Mapping[str, Any]) -> bool:
     return bool(MARKS & set(values))
 
 
-def translate(values: Mapping[str, Any], settled: Settled) -> Translation:
-    """esker's values for a mapping with RLlib's keys. `settled` tells what sigma and population will be in the end.
+def translate(values: Mapping[str, Any], resolved: Resolved) -> Translation:
+    """esker's values for a mapping with RLlib's keys. `resolved` tells what sigma and population will be in the end.
 
     RLlib's gradient has no 1/σ and esker's has, so an L2 coefficient is divided by sigma. A value that RLlib itself would
     not take raises UsageError.
@@ -69,7 +69,7 @@ def translate(values: Mapping[str, Any], settled: Settled) -> Translation:
             done.needless.append(name)
         elif name not in ("model", "l2_coeff", "eval_prob", "observation_filter", "return_proc_mode", "report_length"):
             done.values[name] = value
-    _odd_population(done, settled)
+    _odd_population(done, resolved)
     _model(done, values.get("model"))
     _filter(done, values)
     if "return_proc_mode" in values:
@@ -78,7 +78,7 @@ def translate(values: Mapping[str, Any], settled: Settled) -> Translation:
         done.put("RLlib", "return_proc_mode", "centered_rank", "shaping", "centered_rank")
     if "report_length" in values:
         done.notices.append("RLlib's report_length is not needed: every centre evaluation is reported by itself")
-    _derived(done, values, settled)
+    _derived(done, values, resolved)
     if done.needless:
         names = ", ".join(sorted(done.needless))
         done.notices.append(f"RLlib's {names}: no effect on its ES, and none here")
@@ -98,10 +98,10 @@ def _rename(done: Translation, name: str, value: Any, values: Mapping[str, Any])
     done.put("RLlib", name, value, RENAMED[name], value)
 
 
-def _odd_population(done: Translation, settled: Settled) -> None:
+def _odd_population(done: Translation, resolved: Resolved) -> None:
     """RLlib's episodes come in pairs and are a minimum."""
     population = done.values.get("population")
-    if not isinstance(population, int | float) or population % 2 != 1 or not settled("antithetic", done.values, True):
+    if not isinstance(population, int | float) or population % 2 != 1 or not resolved("antithetic", done.values, True):
         return
     done.values["population"] = int(population) + 1
     done.notices.append(f"episodes come in pairs: population = {int(population) + 1}")
@@ -127,19 +127,19 @@ def _filter(done: Translation, values: Mapping[str, Any]) -> None:
     done.put("RLlib", "observation_filter", chosen, "normalize_observations", FILTERS[chosen])
 
 
-def _derived(done: Translation, values: Mapping[str, Any], settled: Settled) -> None:
+def _derived(done: Translation, values: Mapping[str, Any], resolved: Resolved) -> None:
     """What depends on options that another layer may decide."""
     if "l2_coeff" in values:
         coefficient, sigma = (
             number("l2_coeff", values["l2_coeff"], low=0),
-            number("sigma", settled("sigma", done.values), above=0),
+            number("sigma", resolved("sigma", done.values), above=0),
         )
         done.derive("weight_decay", coefficient / sigma, "sigma")
         done.notices.append(
             f"RLlib's l2_coeff = {coefficient:g} is weight_decay = {coefficient / sigma:g} (divided by sigma = {sigma:g})"
         )
     if "eval_prob" in values:
-        share, population = number("eval_prob", values["eval_prob"], low=0, high=1), settled("population", done.values)
+        share, population = number("eval_prob", values["eval_prob"], low=0, high=1), resolved("population", done.values)
         episodes = max(1, round(share * number("population", population, above=0)))
         done.derive("center_episodes", episodes, "population")
         done.notices.append(f"RLlib's eval_prob = {share:g} is center_episodes = {episodes} every generation")

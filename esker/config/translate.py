@@ -53,16 +53,16 @@ def translate(
     known = {f.name: default_of(f) for f in fields(kind)}
     below = known | dict(preset)
 
-    def settled(name: str, own: Mapping[str, Any], otherwise: Any = None) -> Any:
+    def resolved(name: str, own: Mapping[str, Any], otherwise: Any = None) -> Any:
         return options.get(name, own.get(name, below.get(name, otherwise)))
 
     done = Translation(dict(values))
     if es_torch.is_es_torchs(values):
-        done = es_torch.translate(done.values, settled)
+        done = es_torch.translate(done.values, resolved)
     if aesrl.is_aesrls(values) or whole:
         done = _after(done, aesrl.translate(done.values, algo, set(known), below, whole))
     if rllib.is_rllibs(values):
-        done = _after(done, rllib.translate(done.values, settled))
+        done = _after(done, rllib.translate(done.values, resolved))
     if "redis_address" in done.values:
         address = done.values.pop("redis_address")
         done.values |= {"engine": "ray", "address": address}

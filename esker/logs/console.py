@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from esker.algorithms.observer import Pulsing
+from esker.algorithms.observer import Pulsing, Row
 from esker.config.options import ESConfig
 from esker.engines.engine import Pulse
 from esker.errors import Damage
@@ -19,7 +18,6 @@ from esker.logs.display import details, picture, pulse_text, remaining
 from esker.logs.text import count, duration, number, rate
 from esker.runs.folder import RunFolder
 
-Row = dict[str, Any]
 Returns = NDArray[np.float64]
 SAID_ELSEWHERE = ("interrupted", "failed")  # the command line prints these with their remedy
 

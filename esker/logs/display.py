@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from esker.algorithms.observer import Row
 from esker.engines.engine import Pulse
 from esker.logs.text import duration, number, rate, sparkline, stretches
 
-Row = dict[str, Any]
 Cell = tuple[str, str]
 GAP = 2  # blanks between two columns
 MOST_PAIRS = 4  # of a label and a value in one line

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esker.algorithms.observer import Row
 from esker.logs import html
 from esker.logs.console import fraction_done, headline
 from esker.logs.display import cells, remaining
 from esker.logs.text import duration
 from esker.runs.folder import RunFolder
 
-Row = dict[str, Any]
 REDRAW_SECONDS = 0.3  # a notebook stores what it is sent
 
 

@@ -75,11 +75,11 @@ class ConvRows:
         self.packed[row] = self.weight[row].transpose(2, 3, 1, 0).reshape(self.packed.shape[1:])
         self.affine.start(row)
 
-    def settle(self, row: int, x: Batch) -> Batch:
+    def calibrate(self, row: int, x: Batch) -> Batch:
         height, width = self.layer.size
         windows = self._windows_of_reference(x)
         y = np.matmul(windows.reshape(-1, windows.shape[-1]), self.packed[row])
-        self.affine.settle(row, y)
+        self.affine.calibrate(row, y)
         self.affine(y, row)
         return self.activation(y).reshape(len(x), height, width, self.layer.channels)
 
@@ -143,7 +143,7 @@ class StandardizeRows:
 
     def start(self, row: int) -> None: ...
 
-    def settle(self, row: int, x: Batch) -> Batch:
+    def calibrate(self, row: int, x: Batch) -> Batch:
         if self._reference is None or self._reference[0] is not x:
             self.mean = x.mean(axis=0, dtype=np.float64).astype(np.float32)
             deviation = x.std(axis=0, dtype=np.float64)
@@ -176,7 +176,7 @@ class FlattenRows:
 
     def start(self, row: int) -> None: ...
 
-    def settle(self, row: int, x: Batch) -> Batch:
+    def calibrate(self, row: int, x: Batch) -> Batch:
         return self.forward(x)
 
     def move(self, source: int, target: int) -> None: ...

@@ -78,7 +78,7 @@ class LayeredRows:
         views = dict(zip(network.shapes, split(self.parameters, network.shapes.values()), strict=True))
         self.layers = [layer.open(rows, views) for layer in network.layers]
         last = max((i for i, layer in enumerate(network.layers) if layer.normalized), default=-1)
-        self._settled = self.layers[: last + 1]
+        self._calibrated = self.layers[: last + 1]
         self._reference = self._prepare(network.reference) if last >= 0 and network.reference is not None else None
 
     def _prepare(self, inputs: Inputs) -> Batch:
@@ -100,13 +100,13 @@ class LayeredRows:
         return x
 
     def start(self, row: int) -> None:
-        """Take up a row's new parameters, forget its state, and settle its normalising statistics."""
+        """Take up a row's new parameters, reset its state, and calibrate its normalising statistics."""
         for layer in self.layers:
             layer.start(row)
         x = self._reference
-        for layer in self._settled:
+        for layer in self._calibrated:
             assert x is not None
-            x = layer.settle(row, x)
+            x = layer.calibrate(row, x)
 
     def move(self, source: int, target: int) -> None:
         """Copy one row's parameters and state over another's."""

@@ -32,7 +32,7 @@ class LayerRows(Protocol):
         """Take up the parameters just written to a row, and forget its recurrent state."""
         ...
 
-    def settle(self, row: int, x: Batch) -> Batch:
+    def calibrate(self, row: int, x: Batch) -> Batch:
         """Pass a reference batch through a row's parameters; a normalising layer keeps the statistics it sees."""
         ...
 
@@ -87,9 +87,9 @@ class DenseRows:
     def start(self, row: int) -> None:
         self.affine.start(row)
 
-    def settle(self, row: int, x: Batch) -> Batch:
+    def calibrate(self, row: int, x: Batch) -> Batch:
         y = x.reshape(len(x), -1) @ self.weight[row].T
-        self.affine.settle(row, y)
+        self.affine.calibrate(row, y)
         return self._finish(self.affine(y, row))
 
     def move(self, source: int, target: int) -> None:
@@ -123,12 +123,12 @@ class Affine:
         return y
 
     def start(self, row: int) -> None:
-        """Until statistics are settled: the bias."""
+        """The bias, until statistics are known."""
         self.shift[row] = self.bias[row]
         if self.normalized:
             self.scale[row] = 1
 
-    def settle(self, row: int, y: Batch) -> None:
+    def calibrate(self, row: int, y: Batch) -> None:
         """Take the statistics of a reference batch's outputs, (samples, channels)."""
         if not self.normalized:
             return
@@ -187,7 +187,7 @@ class CellRows:
     def start(self, row: int) -> None:
         self.hidden[row] = 0
 
-    def settle(self, row: int, x: Batch) -> Batch:
+    def calibrate(self, row: int, x: Batch) -> Batch:
         raise NotImplementedError("no normalising layer follows a recurrent cell")
 
     def move(self, source: int, target: int) -> None:

@@ -57,7 +57,7 @@ class Bounded(nn.Module):
         return torch.minimum(torch.maximum(outputs, self.low), self.high).reshape([-1, *self.shape])
 
 
-def head_twin(head: Head) -> nn.Module:
+def torch_head(head: Head) -> nn.Module:
     """The action head in torch. A head of another kind raises UsageError."""
     if isinstance(head, DiscreteHead):
         return Argmax((head.outputs,), (head.start,), ())

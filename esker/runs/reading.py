@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from esker.algorithms import registry
+from esker.algorithms.observer import Row
 from esker.config.evolution import EvolutionConfig
 from esker.errors import UsageError
 from esker.runs.curves import Curve
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.listing import find_runs as find_under
 
-Row = dict[str, Any]
 AXES = {
     "steps": "env_steps",
     "training": "training_steps",

@@ -22,7 +22,7 @@ from esker.noise.device import DevicePopulation
 from esker.noise.table import NoiseTable
 from esker.policies.device import open_rows
 from esker.policies.normalizer import CLIP
-from esker.policies.torch_heads import head_twin
+from esker.policies.torch_heads import torch_head
 from esker.system.cuda_graph import Graphed
 from esker.system.torch_threads import one_torch_thread
 from esker.tasks.addresses import counts_observations, members_of, reset_seeds
@@ -79,7 +79,7 @@ class DeviceSlots:
         self.observations = first.clone()
         self.population = DevicePopulation(noise, device)
         self.policies = open_rows(episodes.network, noise, rows, device)
-        self.head = head_twin(episodes.head).to(device)
+        self.head = torch_head(episodes.head).to(device)
         size, double = episodes.statistics_size, torch.float64
         self.normalizer = torch.zeros(2, size, dtype=double, device=device)
         self.totals, self.signs, self.active = torch.zeros(3, rows, dtype=double, device=device).unbind()

@@ -20,7 +20,7 @@ from esker.runs.folder import is_checkpoint
 from esker.runs.loading import LoadedCheckpoint, open_checkpoint, policy_of
 from esker.runs.trust import Trust
 from esker.tools.torch_policies import files
-from esker.tools.torch_policies.networks import network_twin
+from esker.tools.torch_policies.networks import torch_network
 
 OBSERVATIONS = 1000
 EPISODE = 100  # a network with memory starts afresh after so many
@@ -97,10 +97,10 @@ def own_actions(policy: Policy, observations: np.ndarray) -> np.ndarray:
 
 def actions_of(step: files.Step, policy: Policy, observations: np.ndarray) -> np.ndarray:
     """What an exported policy does: all at once where it can, else step by step with its state."""
-    twin = network_twin(policy.network, policy.parameters)
-    if twin.batched:
+    module = torch_network(policy.network, policy.parameters)
+    if module.batched:
         return step(observations)[0]
-    beginning = [part.numpy() for part in twin.initial_state()]
+    beginning = [part.numpy() for part in module.initial_state()]
     actions, state = [], beginning
     for number, observation in enumerate(observations):
         state = beginning if number % EPISODE == 0 else state
@@ -125,18 +125,18 @@ def compare(form: str, expected: np.ndarray, found: np.ndarray) -> float:
 
 def describe(trained: LoadedCheckpoint, policy: Policy, done: Sequence[Exported]) -> dict[str, Any]:
     """What someone without esker must know to use the files."""
-    twin = network_twin(policy.network, policy.parameters)
+    module = torch_network(policy.network, policy.parameters)
     image = is_image(policy.observation_space)
     return {
         "env": trained.config.env,
         "checkpoint": trained.snapshot.generation,
         "observation": {
-            "shape": ["batch" if twin.batched else 1, *policy.network.input_shape],
+            "shape": ["batch" if module.batched else 1, *policy.network.input_shape],
             "dtype": "uint8" if image else "float32",
             "space": _finite(trained.about["observation_space"]),
         },
         "action": {"space": _finite(trained.about["action_space"])},
-        "state": [list(part.shape) for part in twin.initial_state()],
+        "state": [list(part.shape) for part in module.initial_state()],
         "files": {one.path.name: {"format": one.form, "largest_difference": one.difference} for one in done},
         "verified_on": OBSERVATIONS,
     }

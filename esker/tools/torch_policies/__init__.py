@@ -1,1 +1,1 @@
-"""Twins: a policy as one torch module, so that it can be used where esker is not."""
+"""A policy as one torch module, which runs without esker."""

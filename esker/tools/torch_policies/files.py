@@ -1,4 +1,4 @@
-"""The forms in which a twin leaves: how each is written, and how it is read back and run."""
+"""The file formats of an exported policy: how each is written, read back and run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from esker.errors import UsageError
 from esker.policies.policy import Policy
 from esker.tools.torch_policies.networks import tensors
-from esker.tools.torch_policies.twin import Twin
+from esker.tools.torch_policies.policy import TorchPolicy
 
 Step = Callable[..., list[np.ndarray]]  # observation and state as arrays -> action and next state
 FILES = {
@@ -28,17 +28,17 @@ FILES = {
 
 def write(form: str, policy: Policy, path: Path) -> None:
     """Write a policy in one form."""
-    twin = Twin(policy)
-    example = _example(policy, twin)
+    module = TorchPolicy(policy)
+    example = _example(policy, module)
     with _quiet():
         if form == "state-dict":
             torch.save(state_dict(policy), path)
         elif form == "torchscript":
-            torch.jit.trace(twin, example, check_trace=False).save(str(path))  # type: ignore[no-untyped-call]
+            torch.jit.trace(module, example, check_trace=False).save(str(path))  # type: ignore[no-untyped-call]
         elif form == "torch-export":
-            torch.export.save(torch.export.export(twin, example, dynamic_shapes=_dynamic(twin)), path)
+            torch.export.save(torch.export.export(module, example, dynamic_shapes=_dynamic(module)), path)
         else:
-            _write_onnx(twin, example, path)
+            _write_onnx(module, example, path)
 
 
 def read(form: str, policy: Policy, path: Path) -> Step:
@@ -49,7 +49,7 @@ def read(form: str, policy: Policy, path: Path) -> Step:
         if form == "state-dict":
             loaded = torch.load(path, weights_only=True)
             flat = torch.cat([loaded[name].reshape(-1) for name in policy.network.shapes]).numpy()
-            module: Any = Twin(policy, flat)
+            module: Any = TorchPolicy(policy, flat)
         elif form == "torchscript":
             module = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
         else:
@@ -57,8 +57,8 @@ def read(form: str, policy: Policy, path: Path) -> Step:
 
     def step(*inputs: np.ndarray) -> list[np.ndarray]:
         with torch.no_grad():
-            answer = module(*(torch.from_numpy(part) for part in inputs))
-        return [part.numpy() for part in (answer if isinstance(answer, tuple) else (answer,))]
+            outputs = module(*(torch.from_numpy(part) for part in inputs))
+        return [part.numpy() for part in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
     return step
 
@@ -73,7 +73,7 @@ def state_dict(policy: Policy) -> dict[str, torch.Tensor]:
 
 
 def require(form: str) -> None:
-    """Say what to install for a form before any work is done. Raises UsageError."""
+    """Check that the packages a format needs are installed. Raises UsageError."""
     if form == "onnx":
         try:
             import onnx  # noqa: F401
@@ -83,26 +83,26 @@ def require(form: str) -> None:
             raise UsageError(f"format onnx needs {error.name}; pip install 'esker[export]', or leave it out") from error
 
 
-def _example(policy: Policy, twin: Twin) -> tuple[torch.Tensor, ...]:
+def _example(policy: Policy, module: TorchPolicy) -> tuple[torch.Tensor, ...]:
     images = len(policy.network.input_shape) > 1
-    shape = (2 if twin.network.batched else 1, *policy.network.input_shape)
-    return torch.zeros(shape, dtype=torch.uint8 if images else torch.float32), *twin.network.initial_state()
+    shape = (2 if module.network.batched else 1, *policy.network.input_shape)
+    return torch.zeros(shape, dtype=torch.uint8 if images else torch.float32), *module.network.initial_state()
 
 
-def _dynamic(twin: Twin) -> Any:
+def _dynamic(module: TorchPolicy) -> Any:
     """Any number of observations at once, where the network can take them."""
-    return ({0: torch.export.Dim("batch")},) if twin.network.batched else None
+    return ({0: torch.export.Dim("batch")},) if module.network.batched else None
 
 
-def _write_onnx(twin: Twin, example: tuple[torch.Tensor, ...], path: Path) -> None:
+def _write_onnx(module: TorchPolicy, example: tuple[torch.Tensor, ...], path: Path) -> None:
     memory = [f"state_{number}" for number in range(len(example) - 1)]
     torch.onnx.export(
-        twin,
+        module,
         example,
         str(path),
         input_names=["observation", *memory],
         output_names=["action", *(f"next_{name}" for name in memory)],
-        dynamic_shapes=_dynamic(twin),
+        dynamic_shapes=_dynamic(module),
         dynamo=True,
         external_data=False,
         verbose=False,
@@ -119,7 +119,7 @@ def _onnx_step(path: Path) -> Step:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporters speak at length about packages that nobody asked for."""
+    """Silence the exporters' warnings about optional packages."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

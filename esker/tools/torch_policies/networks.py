@@ -1,4 +1,4 @@
-"""Networks in torch. Each takes normalised observations and its state's tensors, and answers outputs and the next state."""
+"""Networks in torch. Each takes normalised observations and its state's tensors, and returns outputs and the next state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _activation(name: str) -> nn.Module:
     return ACTIVATIONS[name]()
 
 
-class NetworkTwin(nn.Module):
+class TorchNetwork(nn.Module):
     """A network in torch; `batched` says whether it takes any number of observations at once."""
 
     batched = True
@@ -47,7 +47,7 @@ class NetworkTwin(nn.Module):
         return ()
 
 
-class MLPTwin(NetworkTwin):
+class TorchMLP(TorchNetwork):
     """Linear layers with one activation between them."""
 
     def __init__(self, network: MLP, parameters: Vector) -> None:
@@ -62,7 +62,7 @@ class MLPTwin(NetworkTwin):
         return (self.layers(x),)
 
 
-class LayeredTwin(NetworkTwin):
+class TorchLayered(TorchNetwork):
     """A stack of layers. Virtual batch normalisation is constant under fixed weights: it is folded into them."""
 
     def __init__(self, network: Layered, parameters: Vector) -> None:
@@ -86,7 +86,7 @@ class LayeredTwin(NetworkTwin):
         left, after = list(state), []
         x = self._channels_first(x) if self.images else x
         for layer in self.layers:
-            if isinstance(layer, CellTwin):
+            if isinstance(layer, TorchCell):
                 kept = [left.pop(0) for _ in range(layer.tensors)]
                 x, *new = layer(x, *kept)
                 after += new
@@ -102,7 +102,7 @@ class LayeredTwin(NetworkTwin):
         return x * (1 / 255)
 
 
-class CellTwin(nn.Module):
+class TorchCell(nn.Module):
     """An LSTM or GRU cell from linear maps and gates."""
 
     def __init__(self, layer: Cell, named: dict[str, torch.Tensor]) -> None:
@@ -125,7 +125,7 @@ class CellTwin(nn.Module):
         return hidden, hidden
 
 
-class StandardizeTwin(nn.Module):
+class TorchStandardize(nn.Module):
     """Two constants a pixel, channels first."""
 
     def __init__(self, mean: Vector, scale: Vector) -> None:
@@ -138,13 +138,13 @@ class StandardizeTwin(nn.Module):
 
 
 def _layer(layer: Any, opened: Any, named: dict[str, torch.Tensor]) -> nn.Module:
-    """One layer; `opened` knows the scale and shift that a normalising one has settled on."""
+    """One layer; `opened` knows the scale and shift of a normalising layer."""
     if isinstance(layer, Cell):
-        return CellTwin(layer, named)
+        return TorchCell(layer, named)
     if isinstance(layer, Flatten):
         return nn.Flatten()
     if isinstance(layer, Standardize):
-        return StandardizeTwin(opened.mean, opened.scale)
+        return TorchStandardize(opened.mean, opened.scale)
     if not isinstance(layer, Conv | Dense):
         raise UsageError(f"layers of kind {type(layer).__name__} cannot be exported")
     weight, shift = named[f"{layer.name}.weight"], torch.from_numpy(opened.affine.shift[0].copy())
@@ -159,7 +159,7 @@ def _layer(layer: Any, opened: Any, named: dict[str, torch.Tensor]) -> nn.Module
     return nn.Sequential(module, _activation(layer.activation)) if layer.activation else module
 
 
-class ModuleTwin(NetworkTwin):
+class TorchModule(TorchNetwork):
     """A user's own module, which promises to take observations one at a time only."""
 
     batched = False
@@ -183,14 +183,14 @@ class ModuleTwin(NetworkTwin):
         return (outputs, *pytree.tree_leaves(after))
 
 
-def network_twin(network: Network, parameters: Vector) -> NetworkTwin:
+def torch_network(network: Network, parameters: Vector) -> TorchNetwork:
     """The network in torch, with these parameters. One that has no equivalent raises UsageError."""
     if isinstance(network, MLP):
-        return MLPTwin(network, parameters)
+        return TorchMLP(network, parameters)
     if isinstance(network, Layered):
-        return LayeredTwin(network, parameters)
+        return TorchLayered(network, parameters)
     if hasattr(network, "path"):
-        return ModuleTwin(network, parameters)
+        return TorchModule(network, parameters)
     raise UsageError(f"networks of kind {type(network).__name__} cannot be exported")
 
 

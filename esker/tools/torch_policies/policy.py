@@ -8,18 +8,18 @@ from torch import nn
 from esker.noise.directions import Vector
 from esker.policies.normalizer import CLIP, Normalizer
 from esker.policies.policy import Policy
-from esker.policies.torch_heads import head_twin
-from esker.tools.torch_policies.networks import Tensors, network_twin
+from esker.policies.torch_heads import torch_head
+from esker.tools.torch_policies.networks import Tensors, torch_network
 
 
-class Twin(nn.Module):
-    """Observations in, actions out, a row each; a network with memory takes its state too, and answers the next."""
+class TorchPolicy(nn.Module):
+    """Observations in, actions out, a row each; a network with memory takes its state too and returns the next one."""
 
     def __init__(self, policy: Policy, parameters: Vector | None = None) -> None:
         super().__init__()
-        self.normalizer = NormalizerTwin(policy.normalizer)
-        self.network = network_twin(policy.network, policy.parameters if parameters is None else parameters)
-        self.head = head_twin(policy.head)
+        self.normalizer = TorchNormalizer(policy.normalizer)
+        self.network = torch_network(policy.network, policy.parameters if parameters is None else parameters)
+        self.head = torch_head(policy.head)
         self.eval().requires_grad_(False)
 
     def forward(self, observation: torch.Tensor, *state: torch.Tensor) -> torch.Tensor | Tensors:
@@ -28,7 +28,7 @@ class Twin(nn.Module):
         return (action, *after) if after else action
 
 
-class NormalizerTwin(nn.Module):
+class TorchNormalizer(nn.Module):
     """(observation - mean)/std in double precision, as training did; leaves observations alone where it did not."""
 
     mean: torch.Tensor
