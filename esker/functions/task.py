@@ -27,7 +27,7 @@ from esker.noise.choice import noise_from
 from esker.noise.directions import Noise, Vector
 from esker.noise.population import Population, direction_of
 from esker.noise.table import NoiseTable
-from esker.tasks.task import Board, Give, Job, Result, Take
+from esker.tasks.task import Board, Give, Job, Result, Take, address_of, name_of
 
 RESERVE = 8  # members a worker may hold in reserve, so that it never waits for the next one
 
@@ -50,9 +50,7 @@ class Functions:
 
     def address(self, item: int) -> tuple[int | None, int]:
         """The member (None: the centre) and which of its evaluations an item stands for."""
-        if item < self.center_evaluations:
-            return None, item
-        return divmod(item - self.center_evaluations, self.evaluations)
+        return address_of(item, self.center_evaluations, self.evaluations)
 
     def evaluation_seed(self, generation: int, item: int) -> int:
         """The seed of an evaluation; the two members of a pair share it unless `common_seeds` is off."""
@@ -65,9 +63,8 @@ class Functions:
     def describe(self, generation: int, item: int) -> str:
         """Reward, iteration, member and seed of an item."""
         member, evaluation = self.address(item)
-        who = "the centre" if member is None else f"member {member}"
-        seed = self.evaluation_seed(generation, item)
-        return f"{label(self.call.function)}, iteration {generation}, {who}, evaluation {evaluation}, seed {seed}"
+        seed, where = self.evaluation_seed(generation, item), f"iteration {generation}, {name_of(member)}"
+        return f"{label(self.call.function)}, {where}, evaluation {evaluation}, seed {seed}"
 
     def noise(self, table: NoiseTable | None, dimension: int | None = None) -> Noise:
         """The directions that members explore; `dimension` saves counting the parameters."""

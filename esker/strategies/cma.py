@@ -13,27 +13,20 @@ import torch
 from numpy.typing import ArrayLike
 
 from esker.noise.correlated import CorrelatedPopulation
-from esker.noise.shaping import entropy
 from esker.strategies.arguments import (
     NoiseArgument,
-    check_population,
-    check_positive,
-    check_same_size,
-    default_population,
     fitness_of,
     members_of,
-    noise_of,
-    start_of,
 )
-from esker.strategies.cma_parts import Floats, Paths, Settings, by_fitness, settings, tells_nothing
-from esker.strategies.stopping import CONDITION, TOLERANCE, History
+from esker.strategies.cma_parts import Distribution, Floats, Settings, by_fitness, settings, tells_nothing
+from esker.strategies.stopping import CONDITION, TOLERANCE
 from esker.strategies.strategy import Update
 from esker.system.torch_threads import one_torch_thread
 
 MOST = 5000  # parameters; the covariance of more takes over 200 MB, and minutes to learn
 
 
-class CMA:
+class CMA(Distribution):
     """A centre m, a step size σ and a covariance C = AAᵀ. Members are m + σ·Aεᵢ; with yᵢ = Aεᵢ and recombination weights w
 
         m ← m + lr·σ Σ wᵢyᵢ        C ← (1 - c₁ - c_μ)·C + c₁·p_c p_cᵀ + c_μ Σ wᵢ yᵢyᵢᵀ
@@ -41,8 +34,6 @@ class CMA:
     and σ follows the length of its evolution path. With `active` the worse half has negative weights in C. `population` is
     4 + ⌊3 ln d⌋ unless given. Bad arguments raise ValueError.
     """
-
-    antithetic = False
 
     def __init__(
         self,
@@ -55,29 +46,15 @@ class CMA:
         seed: int = 0,
         noise: NoiseArgument = "counter",
     ) -> None:
-        self._center = start_of(center)
+        super().__init__(center, population, sigma, lr, seed, noise)
         dimension = len(self._center)
         if dimension > MOST:
             raise ValueError(f"center has {dimension:,} parameters; CMA-ES takes at most {MOST:,} (use sep-CMA-ES: SepCMA)")
-        self.population = default_population(dimension) if population is None else population
-        check_population(self.population, antithetic=False)
-        check_positive(sigma=sigma, lr=lr)
-        self.sigma = self.first_sigma = float(sigma)
-        self.lr = float(lr)
         self.active = active
-        self.generation = 0
-        self.noise = noise_of(noise, seed, dimension)
         self.covariance = torch.eye(dimension, dtype=torch.float64)
-        self._paths = Paths(dimension)
-        self._history = History(dimension)
         self._factored_at = 0
         self._factor = torch.eye(dimension, dtype=torch.float32)
         self._asked: CorrelatedPopulation | None = None  # the present generation's members
-
-    @property
-    def center(self) -> torch.Tensor:
-        """The mean m of the distribution, a flat float32 vector."""
-        return self._center
 
     def ask(self, members: slice | None = None) -> CorrelatedPopulation:
         """This generation's members, or a slice of them."""
@@ -95,7 +72,7 @@ class CMA:
         self._history.add(values)
         if flat:
             self.generation += 1
-            return Update(0.0, 0.0, float(np.linalg.norm(self._center.numpy())), sigma, self.lr, 0.0)
+            return self._no_update()
         s = settings(len(self._center), members)
         weights = by_fitness(values, s.weights)
         z, y = (rows.astype(np.float64) for rows in self.ask().steps(range(members)))
@@ -106,8 +83,7 @@ class CMA:
         self.sigma = sigma * factor
         self.generation += 1
         self._adapt(s, by_fitness(values, s.active) if self.active else weights, kept, z, y)
-        step_norm, update_norm, center_norm = (float(np.linalg.norm(v)) for v in (step, moved, self._center.numpy()))
-        return Update(step_norm, update_norm, center_norm, sigma, self.lr, entropy(weights))
+        return self._update(sigma, step, moved, weights)
 
     def _adapt(self, s: Settings, weights: Floats, kept: float, z: Floats, y: Floats) -> None:
         """Move the covariance, and factor it when it has moved enough to matter (about every 1/(10d(c₁ + c_μ)) tells)."""
@@ -148,24 +124,11 @@ class CMA:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves; the factor too, because it is older than the covariance."""
-        return {
-            "center": self.center.clone(),
-            "covariance": self.covariance.clone(),
-            "factor": self._factor.clone(),
-            "factored_at": self._factored_at,
-            "sigma": self.sigma,
-            "paths": self._paths.state_dict(),
-            "history": self._history.state_dict(),
-            "generation": self.generation,
-        }
+        factor = {"factor": self._factor.clone(), "factored_at": self._factored_at}
+        return super().state_dict() | {"covariance": self.covariance.clone(), **factor}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
-        center = torch.as_tensor(state["center"])
-        check_same_size(center, self.center)
-        self._center = center.clone()
+        super().load_state_dict(state)
         self.covariance, self._factor = (torch.as_tensor(state[name]).clone() for name in ("covariance", "factor"))
-        self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
         self._factored_at, self._asked = int(state["factored_at"]), None
-        self._paths.load_state_dict(state["paths"])
-        self._history.load_state_dict(state["history"])

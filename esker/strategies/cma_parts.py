@@ -1,4 +1,4 @@
-"""What CMA-ES and sep-CMA-ES share: weights and rates (Hansen 2016, "The CMA Evolution Strategy: A Tutorial"), paths."""
+"""What CMA-ES and sep-CMA-ES share: weights, rates, paths, state (Hansen 2016, "The CMA Evolution Strategy: A Tutorial")."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from esker.noise.shaping import average_by_ties, check_fitness
+from esker.noise.shaping import average_by_ties, check_fitness, entropy
+from esker.strategies.arguments import (
+    NoiseArgument,
+    check_population,
+    check_positive,
+    check_same_size,
+    default_population,
+    noise_of,
+    start_of,
+)
+from esker.strategies.stopping import History
+from esker.strategies.strategy import Update
 
 Floats = NDArray[np.float64]
 Vector = NDArray[np.floating]
@@ -104,3 +115,61 @@ class Paths:
         """Continue from a `state_dict`."""
         self.p_sigma, self.p_c = (torch.as_tensor(state[name]).numpy().copy() for name in ("p_sigma", "p_c"))
         self.updates = int(state["updates"])
+
+
+class Distribution:
+    """A centre, a step size and evolution paths; a subclass adds its covariance. Bad arguments raise ValueError."""
+
+    antithetic = False
+
+    def __init__(
+        self,
+        center: ArrayLike | torch.Tensor,
+        population: int | None,
+        sigma: float,
+        lr: float,
+        seed: int,
+        noise: NoiseArgument,
+    ) -> None:
+        self._center = start_of(center)
+        dimension = len(self._center)
+        self.population = default_population(dimension) if population is None else population
+        check_population(self.population, antithetic=False)
+        check_positive(sigma=sigma, lr=lr)
+        self.sigma = self.first_sigma = float(sigma)
+        self.lr = float(lr)
+        self.generation = 0
+        self.noise = noise_of(noise, seed, dimension)
+        self._paths = Paths(dimension)
+        self._history = History(dimension)
+
+    @property
+    def center(self) -> torch.Tensor:
+        """The mean m of the distribution, a flat float32 vector."""
+        return self._center
+
+    def _update(self, sigma: float, step: Vector, moved: Vector, weights: Floats) -> Update:
+        step_norm, update_norm, center_norm = (float(np.linalg.norm(v)) for v in (step, moved, self._center.numpy()))
+        return Update(step_norm, update_norm, center_norm, sigma, self.lr, entropy(weights))
+
+    def _no_update(self) -> Update:
+        return Update(0.0, 0.0, float(np.linalg.norm(self._center.numpy())), self.sigma, self.lr, 0.0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that moves."""
+        return {
+            "center": self.center.clone(),
+            "sigma": self.sigma,
+            "paths": self._paths.state_dict(),
+            "history": self._history.state_dict(),
+            "generation": self.generation,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a `state_dict`. A centre of another size raises ValueError."""
+        center = torch.as_tensor(state["center"])
+        check_same_size(center, self.center)
+        self._center = center.clone()
+        self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
+        self._paths.load_state_dict(state["paths"])
+        self._history.load_state_dict(state["history"])

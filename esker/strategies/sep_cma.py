@@ -9,25 +9,18 @@ import torch
 from numpy.typing import ArrayLike
 
 from esker.noise.population import Population
-from esker.noise.shaping import entropy
 from esker.strategies.arguments import (
     NoiseArgument,
-    check_population,
-    check_positive,
-    check_same_size,
     check_squares,
-    default_population,
     fitness_of,
     members_of,
-    noise_of,
-    start_of,
 )
-from esker.strategies.cma_parts import Paths, by_fitness, settings, tells_nothing
-from esker.strategies.stopping import CONDITION, TOLERANCE, History
+from esker.strategies.cma_parts import Distribution, by_fitness, settings, tells_nothing
+from esker.strategies.stopping import CONDITION, TOLERANCE
 from esker.strategies.strategy import Update
 
 
-class SepCMA:
+class SepCMA(Distribution):
     """A centre m, a step size σ and a variance per parameter C. Members are m + σ√C·εᵢ; with recombination weights w
 
         m ← m + lr·σ√C Σ wᵢεᵢ        C ← (1 - c₁ - c_μ)·C + c₁·p_c² + c_μ·C Σ wᵢεᵢ²
@@ -35,8 +28,6 @@ class SepCMA:
     and σ follows the length of its evolution path. `population` is 4 + ⌊3 ln d⌋ unless given. Bad arguments raise
     ValueError.
     """
-
-    antithetic = False
 
     def __init__(
         self,
@@ -48,24 +39,9 @@ class SepCMA:
         seed: int = 0,
         noise: NoiseArgument = "counter",
     ) -> None:
-        self._center = start_of(center)
-        dimension = len(self._center)
-        self.population = default_population(dimension) if population is None else population
-        check_population(self.population, antithetic=False)
-        check_positive(sigma=sigma, lr=lr)
-        self.sigma = self.first_sigma = float(sigma)
-        self.lr = float(lr)
-        self.variance = np.ones(dimension, dtype=np.float32)
-        self.generation = 0
-        self.noise = noise_of(noise, seed, dimension)
+        super().__init__(center, population, sigma, lr, seed, noise)
         check_squares(self.noise)
-        self._paths = Paths(dimension)
-        self._history = History(dimension)
-
-    @property
-    def center(self) -> torch.Tensor:
-        """The mean m of the distribution, a flat float32 vector."""
-        return self._center
+        self.variance = np.ones(len(self._center), dtype=np.float32)
 
     def ask(self, members: slice | None = None) -> Population:
         """This generation's members, or a slice of them."""
@@ -79,7 +55,7 @@ class SepCMA:
         self._history.add(values)
         self.generation += 1
         if flat:
-            return Update(0.0, 0.0, float(np.linalg.norm(self._center.numpy())), sigma, self.lr, 0.0)
+            return self._no_update()
         s = settings(d, len(values), separable=True)
         weights = by_fitness(values, s.weights)
         z, squares = self.noise.weighted_moments(self.generation - 1, weights, weights)
@@ -90,8 +66,7 @@ class SepCMA:
         self.variance = self.variance * (np.float32(1 - s.c_1 - s.c_mu + kept) + np.float32(s.c_mu) * squares)
         self.variance += np.float32(s.c_1) * np.square(self._paths.p_c, dtype=np.float32, casting="same_kind")
         self.sigma = sigma * factor
-        step_norm, update_norm, center_norm = (float(np.linalg.norm(v)) for v in (y, moved, self._center.numpy()))
-        return Update(step_norm, update_norm, center_norm, sigma, self.lr, entropy(weights))
+        return self._update(sigma, y, moved, weights)
 
     @property
     def stopped(self) -> str | None:
@@ -108,21 +83,9 @@ class SepCMA:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves."""
-        return {
-            "center": self.center.clone(),
-            "variance": torch.from_numpy(self.variance.copy()),
-            "sigma": self.sigma,
-            "paths": self._paths.state_dict(),
-            "history": self._history.state_dict(),
-            "generation": self.generation,
-        }
+        return super().state_dict() | {"variance": torch.from_numpy(self.variance.copy())}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
-        center = torch.as_tensor(state["center"])
-        check_same_size(center, self.center)
-        self._center = center.clone()
+        super().load_state_dict(state)
         self.variance = torch.as_tensor(state["variance"]).numpy().copy()
-        self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
-        self._paths.load_state_dict(state["paths"])
-        self._history.load_state_dict(state["history"])

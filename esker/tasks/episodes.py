@@ -26,7 +26,7 @@ from esker.policies.mlp import MLP
 from esker.policies.network import Network, Rows
 from esker.policies.shared_mlp import SharedMLPRows
 from esker.system.blas import one_blas_thread
-from esker.tasks.task import Board, Give, Job, Result, Take
+from esker.tasks.task import Board, Give, Job, Result, Take, address_of, name_of
 from esker.worlds.environments import Environment
 from esker.worlds.vectorizers import Vectorizer, open_worlds
 from esker.worlds.worlds import Ended, Watch, describe_error
@@ -78,9 +78,7 @@ class Episodes:
 
     def address(self, item: int) -> tuple[int | None, int]:
         """The member (None: the centre) and the episode that an item stands for."""
-        if item < self.center_episodes:
-            return None, item
-        return divmod(item - self.center_episodes, self.episodes_per_member)
+        return address_of(item, self.center_episodes, self.episodes_per_member)
 
     def reset_seed(self, generation: int, item: int) -> int:
         """The seed of an item's episode; the two members of a pair share it unless `common_seeds` is off."""
@@ -105,9 +103,8 @@ class Episodes:
     def describe(self, generation: int, item: int) -> str:
         """Environment, member and seed of an item."""
         member, episode = self.address(item)
-        who = "the centre" if member is None else f"member {member}"
         seed = self.reset_seed(generation, item)
-        return f"{self.environment.name}, generation {generation}, {who}, episode {episode}, seed {seed}"
+        return f"{self.environment.name}, generation {generation}, {name_of(member)}, episode {episode}, seed {seed}"
 
     def noise(self, table: NoiseTable | None) -> Noise:
         """The directions that members explore."""

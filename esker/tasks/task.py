@@ -18,6 +18,16 @@ Board = Any  # a list or a memoryview of integers: steps taken, item being stepp
 Give = Callable[[Sequence["Result"]], None]
 
 
+def address_of(item: int, center: int, each: int) -> tuple[int | None, int]:
+    """The member (None: the centre) and which of its evaluations an item is: first the centre's, then `each` per member."""
+    return (None, item) if item < center else divmod(item - center, each)
+
+
+def name_of(member: int | None) -> str:
+    """A member in a message."""
+    return "the centre" if member is None else f"member {member}"
+
+
 @dataclass(frozen=True)
 class Job:
     """What a worker must know to evaluate any item of one generation."""

@@ -9,13 +9,10 @@ The model is SmolLM2-135M-Instruct from the package index; nothing else is downl
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 
-import torch
-
-from esker.language import LanguageEvolution, load, packaged
+from smollm import evolve, parse
 
 
 def score(prompt: str, completion: str) -> float:
@@ -39,44 +36,5 @@ def problems(count: int) -> list[str]:
     return list(found)
 
 
-def chat(prompt: str) -> str:
-    """The model's chat format without its system message."""
-    return f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
-
-
-def main() -> None:
-    """Evolve, then show what the model answers to problems that it was not trained on."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--population", type=int, default=256)
-    parser.add_argument("--prompts", type=int, default=32)
-    parser.add_argument("--generations", type=int, default=400)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--save", help="folder for the evolved model")
-    options = parser.parse_args()
-    questions = problems(6000)
-    held_out = questions[: 512 if options.device != "cpu" else 8]
-    evolution = LanguageEvolution(
-        load(packaged()),
-        questions[512:],
-        score,
-        held_out=held_out,
-        template=chat,
-        max_new_tokens=5,
-        population=options.population,
-        prompts_per_generation=options.prompts,
-        sigma=0.006,
-        lr=7.2e-5,
-        device=options.device,
-        dtype="float32" if options.device == "cpu" else "bfloat16",
-    )
-    evolution.run(options.generations)
-    result = evolution.evaluate(held_out, examples=8)
-    print(f"right on held-out problems: {result.accuracy:.1%}")
-    for prompt, completion, value in result.examples:
-        print(f"  {prompt}  {completion!r}  {value:.2f}")
-    if options.save:
-        print("saved in", evolution.save(options.save))
-
-
 if __name__ == "__main__":
-    main()
+    evolve(problems(6000), score, max_new_tokens=5, options=parse(__doc__))

