@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.noise.address import Purpose, key, keys
+from esker.noise.address import Purpose, first_keys, key, keys
 from esker.noise.counter import CounterNoise
 from esker.noise.directions import perturb
 from esker.noise.table import BLOCK, NoiseTable, TableNoise
@@ -140,3 +140,9 @@ def test_a_killed_process_leaves_no_shared_memory_behind() -> None:
     process.wait()
     time.sleep(0.1)
     assert not [name for name in set(os.listdir("/dev/shm")) - before if "esker" in name]
+
+
+def test_first_keys_are_the_keys_of_the_first_numbers() -> None:
+    for coordinates in ((), (7,), (2**40, 3)):
+        expected = keys(5, Purpose.PERTURBATION, *coordinates, np.arange(50))
+        assert np.array_equal(first_keys(50, 5, Purpose.PERTURBATION, *coordinates), expected)

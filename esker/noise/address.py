@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 UINT64 = 2**64
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, the increment of splitmix64
+_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_SHIFTS = 30, 27, 31
+_FACTOR_1, _FACTOR_2, _SHIFT_1, _SHIFT_2, _SHIFT_3 = (np.uint64(number) for number in (*_FACTORS, *_SHIFTS))
 
 
 class Purpose(IntEnum):
@@ -41,15 +44,15 @@ class Purpose(IntEnum):
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection in which every input bit moves every output bit."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x = (x ^ (x >> _SHIFT_1)) * _FACTOR_1
+    x = (x ^ (x >> _SHIFT_2)) * _FACTOR_2
+    return x ^ (x >> _SHIFT_3)
 
 
 def _mix_integer(x: int) -> int:
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) % UINT64
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) % UINT64
-    return x ^ (x >> 31)
+    x = ((x ^ (x >> _SHIFTS[0])) * _FACTORS[0]) % UINT64
+    x = ((x ^ (x >> _SHIFTS[1])) * _FACTORS[1]) % UINT64
+    return x ^ (x >> _SHIFTS[2])
 
 
 def keys(seed: int, purpose: Purpose, *coordinates: ArrayLike) -> NDArray[np.uint64]:
@@ -61,6 +64,17 @@ def keys(seed: int, purpose: Purpose, *coordinates: ArrayLike) -> NDArray[np.uin
         part = np.atleast_1d(np.asarray(coordinate, dtype=np.uint64))
         state = _mix(state * np.uint64(5) + _mix(part + np.uint64(_GOLDEN)))
     return state
+
+
+def first_keys(count: int, seed: int, purpose: Purpose, *coordinates: int) -> NDArray[np.uint64]:
+    """`keys` of the addresses whose last coordinate is 0, 1, …, count - 1."""
+    state = _state(int(seed), int(purpose), *coordinates) * 5 % UINT64
+    return _mix(_mixed_numbers(count) + np.uint64(state))
+
+
+@lru_cache(maxsize=8)
+def _mixed_numbers(count: int) -> NDArray[np.uint64]:
+    return _mix(np.arange(count, dtype=np.uint64) + np.uint64(_GOLDEN))
 
 
 def key(seed: int, purpose: Purpose, *coordinates: int) -> int:

@@ -59,7 +59,7 @@ def small_moments(rows: torch.Tensor, linear: Weights, square: Weights) -> tuple
 
     from esker.system.torch_threads import one_torch_thread
 
-    one, two = (torch.from_numpy(weights.astype(np.float32)) for weights in (linear, square))
+    one, two = torch.from_numpy(linear.astype(np.float32)), torch.from_numpy(square.astype(np.float32))
     with one_torch_thread():
         first, second = one @ rows, two @ rows.square()
     return first.numpy(), second.numpy()

@@ -87,7 +87,7 @@ class Population:
 
     def _fill(self, members: range, out: Vector) -> None:
         """Write some members into rows. A pair that is wanted whole has its direction fetched once."""
-        scale, numbers = np.asarray(self.scale, dtype=np.float32), np.asarray(members, dtype=np.int64)
+        scale, numbers = np.asarray(self.scale, dtype=np.float32), np.arange(members.start, members.stop, members.step)
         if self.antithetic and members.step == 1 and members.start % 2 == 0 and len(members) % 2 == 0:
             steps = directions(self._noise, self.generation, numbers[0::2] // 2) * scale
             np.add(steps, self.center, out=out[0::2])

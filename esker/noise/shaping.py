@@ -20,9 +20,16 @@ from esker.system.imports import import_callable
 Floats = NDArray[np.float64]
 
 
-def average_by_ties(fitness: Floats, by_rank: Floats) -> Floats:
-    """Hand out `by_rank` (worst place first) by ascending fitness; equal fitness gets the mean of its places."""
-    total = np.concatenate([[0.0], np.cumsum(by_rank)])
+def running_total(by_rank: Floats) -> Floats:
+    """Σ of the weights before each place, and of all."""
+    return np.concatenate([[0.0], np.cumsum(by_rank)])
+
+
+def average_by_ties(fitness: Floats, total: Floats) -> Floats:
+    """Hand out weights by ascending fitness, worst place first; equal fitness gets the mean of its places.
+
+    `total` is their `running_total`.
+    """
     order = fitness.argsort(kind="stable")
     ordered = fitness[order]
     if (ordered[1:] != ordered[:-1]).all():  # no ties: every place has its own weight
@@ -42,8 +49,13 @@ def centered_rank(fitness: Floats) -> Floats:
     """Rank 0..N-1 divided by N-1, minus ½ (Salimans et al. 2017)."""
     # Integer ranks summed before the division: ties and symmetric places come out exact.
     n = len(fitness)
-    doubled = average_by_ties(fitness, np.arange(1.0 - n, n, 2.0))
+    doubled = average_by_ties(fitness, _doubled_ranks(n))
     return doubled / (2.0 * max(n - 1, 1))
+
+
+@lru_cache(maxsize=8)
+def _doubled_ranks(n: int) -> Floats:
+    return running_total(np.arange(1.0 - n, n, 2.0))
 
 
 def normalized(fitness: Floats) -> Floats:
@@ -65,7 +77,7 @@ def log_utility(fitness: Floats) -> Floats:
 def _log_utilities(n: int) -> Floats:
     rank = np.arange(n, 0, -1)  # worst place first
     utility = np.maximum(0.0, np.log2(n / 2 + 1) - np.log2(rank))
-    return utility / utility.sum() - 1.0 / n
+    return running_total(utility / utility.sum() - 1.0 / n)
 
 
 def raw(fitness: Floats) -> Floats:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.noise.address import Purpose, generator, key, keys
+from esker.noise.address import Purpose, first_keys, generator, key, keys
 from esker.noise.directions import SMALL, Vector, Weights, small_moments
 
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ class TableNoise:
         if (kept := self._kept.get((generation, count))) is not None:
             return kept
         rows = torch.empty(count, self.dimension)
-        rows.numpy()[:] = self._windows[self.offsets(generation, np.arange(count))]
+        chosen = first_keys(count, self.seed, Purpose.PERTURBATION, generation) % np.uint64(self.places)
+        rows.numpy()[:] = self._windows[chosen.astype(np.int64) * ALIGN]
         self._kept.clear()
         self._kept[generation, count] = rows
         return rows

@@ -83,7 +83,7 @@ def members_of(members: slice | None, population: int) -> range:
 
 def fitness_of(fitness: ArrayLike | torch.Tensor, population: int, antithetic: bool) -> NDArray[np.float64]:
     """The fitness of at least a population, as float64."""
-    numbers = fitness.detach().cpu() if isinstance(fitness, torch.Tensor) else fitness
+    numbers = fitness.detach().cpu().numpy() if isinstance(fitness, torch.Tensor) else fitness
     values = np.asarray(numbers, dtype=np.float64)
     if values.ndim != 1 or len(values) < population or (antithetic and len(values) % 2):
         raise ValueError(f"fitness has shape {values.shape}; expected one number for each of {population} members")

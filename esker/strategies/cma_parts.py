@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from esker.noise.shaping import average_by_ties, check_fitness, entropy
+from esker.noise.shaping import average_by_ties, check_fitness, entropy, running_total
 from esker.strategies.arguments import (
     NoiseArgument,
     check_population,
@@ -72,7 +72,7 @@ def _negative(raw: Floats, d: int, mu_eff: float, c_1: float, c_mu: float) -> Fl
 
 def by_fitness(fitness: Floats, by_place: Floats) -> Floats:
     """Each member's weight, from those of the places (best first); ties share the mean of theirs."""
-    return average_by_ties(fitness, by_place[::-1])
+    return average_by_ties(fitness, running_total(by_place[::-1]))
 
 
 def tells_nothing(fitness: Floats) -> bool:

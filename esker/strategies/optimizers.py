@@ -47,6 +47,7 @@ class Ascent:
         if optimizer == "clipup":
             options["max_speed"] = max_speed
         self._center = torch.nn.Parameter(start, requires_grad=False)
+        self.values: Vector = self._center.data.numpy()  # the centre's own memory
         spare_compiler()
         self._optimizer = OPTIMIZERS[optimizer]([self._center], **options)
 
@@ -57,13 +58,13 @@ class Ascent:
 
     def step(self, gradient: Vector, lr: float) -> float:
         """Move the centre along an estimate of the fitness's gradient; returns how far it went."""
-        before = self.center.numpy().copy()
+        before = self.values.copy()
         self._center.grad = torch.from_numpy(-gradient)
         self._optimizer.param_groups[0]["lr"] = lr
         bare_step(self._optimizer)
         self._center.grad = None
-        before -= self.center.numpy()
-        return float(np.linalg.norm(before))
+        before -= self.values
+        return length(before)
 
     def state_dict(self) -> dict[str, Any]:
         """The optimizer's moments."""
@@ -76,6 +77,11 @@ class Ascent:
             self._optimizer.state[self._center] = {name: _copy(value) for name, value in moments.items()}
         else:
             self._optimizer.state.pop(self._center, None)
+
+
+def length(vector: Vector) -> float:
+    """The norm, with the bits of `numpy.linalg.norm` and without its checks."""
+    return float(np.sqrt(vector.dot(vector)))
 
 
 def _copy(value: Any) -> Any:

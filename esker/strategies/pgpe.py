@@ -24,7 +24,7 @@ from esker.strategies.arguments import (
     scales_of,
     start_of,
 )
-from esker.strategies.optimizers import Ascent, OptimizerName
+from esker.strategies.optimizers import Ascent, OptimizerName, length
 from esker.strategies.strategy import Update
 
 RADIUS = 15  # maximum speeds that the first standard deviations span (Toklu et al. 2020)
@@ -95,7 +95,7 @@ class PGPE:
     def ask(self, members: slice | None = None) -> Population:
         """This generation's members, or a slice of them."""
         chosen = members_of(members, self.population)
-        return Population(self.center.numpy(), self.stdev, self.generation, True, self.noise, chosen)
+        return Population(self._ascent.values, self.stdev, self.generation, True, self.noise, chosen)
 
     def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
         """Move centre and standard deviations by the fitness of members 0, 1, … (higher is better, -inf: failed)."""
@@ -112,8 +112,7 @@ class PGPE:
         moved = self._ascent.step(gradient, self.lr)
         self.stdev = self.stdev + change
         self.generation += 1
-        gradient_norm, center_norm = float(np.linalg.norm(gradient)), float(np.linalg.norm(self.center.numpy()))
-        return Update(gradient_norm, moved, center_norm, before, self.lr, entropy(linear))
+        return Update(length(gradient), moved, length(self._ascent.values), before, self.lr, entropy(linear))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves: centre, standard deviations, optimizer, generation."""

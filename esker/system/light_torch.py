@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,4 +36,10 @@ def bare_step(optimizer: Optimizer) -> None:
     import torch
 
     with torch.no_grad():
-        inspect.unwrap(type(optimizer).step)(optimizer)
+        _plain_step(type(optimizer))(optimizer)
+
+
+@cache
+def _plain_step(kind: type[Optimizer]) -> Callable[[Optimizer], None]:
+    """The step of a kind of optimizer, without the wrappers around it."""
+    return inspect.unwrap(kind.step)
