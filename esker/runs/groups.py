@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from esker import presets
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
+from esker.presets import load_all
 from esker.runs.reading import RunData
 
 # Options that do not decide what a run computes: runs that differ only in these are one configuration.
@@ -113,7 +113,7 @@ def _preset(run: RunData, rivals: Sequence[RunData]) -> str | None:
     """The preset that a configuration is, where that tells it from its rivals."""
     if len(rivals) < 2:
         return None
-    known = [one for one in presets.load_all().values() if (one.env, one.algo) == (run.env, run.config["algo"])]
+    known = [one for one in load_all().values() if (one.env, one.algo) == (run.env, run.config["algo"])]
     for preset in sorted(known, key=lambda one: -len(one.options)):
         options = {name: value for name, value in preset.options.items() if name not in INCIDENTAL}
         same = [other for other in rivals if all(_plain(other.config.get(name)) == options[name] for name in options)]

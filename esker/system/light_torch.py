@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 MARK = "__dynamo_disable"  # where torch keeps the method that its compiler keeps out of, once it has been asked for
+_steps: dict[type, Callable[[Optimizer], None]] = {}  # each kind of optimizer's step, without the wrappers around it
 METHODS = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
 
 
@@ -36,10 +36,7 @@ def bare_step(optimizer: Optimizer) -> None:
     import torch
 
     with torch.no_grad():
-        _plain_step(type(optimizer))(optimizer)
-
-
-@cache
-def _plain_step(kind: type[Optimizer]) -> Callable[[Optimizer], None]:
-    """The step of a kind of optimizer, without the wrappers around it."""
-    return inspect.unwrap(kind.step)
+        kind = type(optimizer)
+        if kind not in _steps:
+            _steps[kind] = inspect.unwrap(kind.step)
+        _steps[kind](optimizer)
