@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import evidence
+sys.path.insert(0, str(Path(__file__).parent))
+
+from evidence_machine import commit, machine
 
 import esker
 from esker import presets
@@ -65,8 +67,8 @@ def origin(preset: presets.Preset, trained: LoadedCheckpoint) -> dict[str, Any]:
         "command": f"esker train {preset.env} --preset {preset.name} --seed {trained.config.seed}",
         "env_steps": trained.snapshot.values["env_steps"],
         "parameters": int(trained.snapshot.arrays["center"].size),
-        "commit": evidence.commit(),
-        "machine": {"cpu": evidence.cpu(), "packages": evidence.packages()},
+        "commit": commit(),
+        "machine": machine(),
     }
 
 

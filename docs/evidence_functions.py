@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-RESULT = Path(__file__).parent.parent / "benchmarks" / "results" / "functions.json"
+from evidence_text import load, table
+
 SYSTEMS = {"esker": "esker", "evotorch": "EvoTorch 0.6.1", "evosax": "evosax 0.3.2"}
 
 
@@ -17,21 +16,21 @@ def times() -> str:
         [row["strategy"], f"{row['dimension']:,}", row["population"]]
         + [f"{row['seconds'][name] * 1e3:.2f}" for name in SYSTEMS]
         + [f"{row['times_as_fast']:.2f}"]
-        for row in _load("times")
+        for row in load("functions")["times"]
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def evaluations() -> str:
     """Evaluations to the smallest share of the start's value that all three reached, or else that any did."""
     head = ["strategy", "d", "function", "to", *SYSTEMS.values()]
     rows = []
-    for row in _load("to_target"):
+    for row in load("functions")["to_target"]:
         found = row["evaluations"]
         share = _share(found)
         cells = [found[name][share] for name in SYSTEMS]
         rows.append([row["strategy"], f"{row['dimension']:,}", row["function"], share, *map(_count, cells)])
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _share(found: dict[str, dict[str, Any]]) -> str:
@@ -43,12 +42,3 @@ def _share(found: dict[str, dict[str, Any]]) -> str:
 
 def _count(value: float | None) -> str:
     return "—" if value is None else f"{value:,.0f}"
-
-
-def _load(part: str) -> list[dict[str, Any]]:
-    return json.loads(RESULT.read_text()).get(part, [])
-
-
-def _table(head: list[str], rows: list[list[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)

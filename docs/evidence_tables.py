@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import evidence_functions
+import evidence_language
+import evidence_peers
+import evidence_speed
+from evidence_text import RESULTS, ROOT, load, million, number, table
 
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 README = (  # what the README shows, in this order, with what the numbers alone do not tell
     ("cartpole-es", "MLP"),
     ("lunarlander-es", "MLP"),
@@ -54,31 +55,10 @@ class Result:
         return ", ".join(sorted({str(seed["evaluation"]["episodes"]) for seed in self.data["seeds"]}))
 
 
-def load(name: str) -> Any:
-    """A results file."""
-    return json.loads((RESULTS / f"{name}.json").read_text())
-
-
 def learning_results() -> list[Result]:
     """Every result that has seeds of a preset, by name."""
     files = [(path.stem, json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json"))]
     return [Result(name, data) for name, data in files if isinstance(data, dict) and "preset" in data and "seeds" in data]
-
-
-def table(head: list[str], rows: list[list[Any]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)
-
-
-def number(value: float) -> str:
-    """A return: whole above ten, one decimal below."""
-    return f"{value:,.0f}" if abs(value) >= 25 else f"{value:.1f}"
-
-
-def million(steps: int | None) -> str:
-    """Steps in millions."""
-    return "–" if steps is None else f"{steps / 1e6:.2f}M" if steps < 1e6 else f"{steps / 1e6:.1f}M"
 
 
 def readme() -> str:
@@ -130,7 +110,7 @@ def hybrids(env: str) -> str:
 def shipped() -> str:
     """The policies that come with presets."""
     rows = []
-    for path in sorted((RESULTS.parent.parent / "esker" / "presets").glob("*/*/results.json")):
+    for path in sorted((ROOT / "esker" / "presets").glob("*/*/results.json")):
         data = json.loads(path.read_text())
         spread = f"{number(data['mean_reward'])} ± {number(data['std_reward'])}"
         worst = number(data["min"])
@@ -177,71 +157,6 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
-def recovery() -> str:
-    """How long a run stands still after a fault."""
-    by_fault: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for session in load("cluster")["recovery"]:
-        for reading in session["readings"]:
-            if "usual_s" in reading and reading.get("longest_s") is not None:
-                by_fault[reading["fault"]].append((reading["longest_s"], reading["usual_s"]))
-    rows = []
-    for fault, readings in by_fault.items():
-        usual = statistics.median(value for _, value in readings)
-        rows.append([fault, ", ".join(f"{longest:.1f} s" for longest, _ in readings), f"{usual:.1f} s"])
-    return table(["fault", "longest wait for a generation after it", "usual generation"], rows)
-
-
-def coordinator() -> str:
-    """What the coordinator needs for a generation of 10,000 members that do nothing."""
-    data = load("cluster")
-    rows = []
-    for part in ("coordinator", "nodes"):
-        for session in data[part]:
-            for reading in session["readings"]:
-                times = [f"{reading[key]:.0f}" for key in ("wall_ms", "worst_ms", "cpu_ms")]
-                rows.append([f"{reading['workers']:,}", reading["nodes"], *times, session["date"], session["load"]])
-    return table(["workers", "nodes", "ms per generation", "worst", "CPU ms", "date", "machine"], rows)
-
-
-def ray_ratio() -> str:
-    """Ray against the local engine on one machine."""
-    rows = []
-    for session in load("cluster")["ratio"]:
-        for reading in session["readings"]:
-            rows.append([session["date"], reading["env"], f"{reading['ratio_of_medians']:.2f}", session["load"]])
-    return table(["date", "environment", "generation on Ray / local", "machine"], rows)
-
-
-def learners() -> str:
-    """Updates and rollouts of the algorithms with gradients against bare loops."""
-    data = load("hybrids-speed")
-    training, rolled = data["hybrids"]["training"], data["hybrids"]["rollouts"]["the command above"]
-    rows = [
-        ["TD3 updates/s, one core", *pair(data["learner"]["updates_per_second"].values(), data["learner"]["ratio"])],
-        ["critic updates/s beside an actor", *pair(list(training["critic"].values())[:2], training["critic"]["ratio"])],
-        ["actor updates/s at the same time", *pair(list(training["actor"].values())[:2], training["actor"]["ratio"])],
-    ]
-    for name, cells in rolled.items():
-        rows.append([f"rollouts, steps/s: {name}", *pair(list(cells.values())[:2], cells["ratio"])])
-    batched = data["batched_rl"]
-    rows.append(
-        ["`--batched-rl`, five actors at once / one by one", *pair(batched["updates_per_second"].values(), batched["ratio"])]
-    )
-    return table(["what", "esker", "bare loop or replay", "ratio"], rows)
-
-
-def pair(values: Any, ratio: float) -> list[str]:
-    """Two rates and their ratio."""
-    return [f"{value:,.0f}" for value in values] + [f"{ratio:.2f}"]
-
-
-def asynchronous() -> str:
-    """Asynchronous against synchronous with one slow actor."""
-    data = load("hybrids-speed")["asynchronous"]["cases"]
-    rows = [[f"`{name}`", *(cell for cell in case.values())] for name, case in data.items()]
-    return table(["algorithm", *next(iter(data.values()))], rows)
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
@@ -251,11 +166,17 @@ TABLES: dict[str, Callable[[], str]] = {
     "aes-rules": aes_rules,
     "reference-frames": reference_frames,
     "evolution": evolution,
-    "recovery": recovery,
-    "coordinator": coordinator,
-    "ray-ratio": ray_ratio,
-    "learners": learners,
-    "asynchronous": asynchronous,
+    "recovery": evidence_speed.recovery,
+    "coordinator": evidence_speed.coordinator,
+    "ray-ratio": evidence_speed.ray_ratio,
+    "learners": evidence_speed.learners,
+    "asynchronous": evidence_speed.asynchronous,
+    "rollout": evidence_speed.rollout,
+    "peers": evidence_peers.peers,
+    "peers-readme": evidence_peers.readme,
+    "language-learning": evidence_language.learning,
+    "language-sweep": evidence_language.sweep,
+    "language-speed": evidence_language.speed,
     "function-times": evidence_functions.times,
     "function-evaluations": evidence_functions.evaluations,
 }

@@ -1,18 +1,19 @@
 """Makes every picture and video in the documentation from real runs: python docs/make_pictures.py
 
-Runs are trained once under build/pictures and used again. HalfCheetah trains for fifteen minutes; everything else takes
-a minute or two. Needs chromium and chromedriver, and the extras video, plot, mujoco and sweep.
+Runs are trained once under build/pictures and used again; videos show policies that come with esker. Needs chromium
+and chromedriver, and the extras video, plot, mujoco and sweep.
 """
 
 from __future__ import annotations
 
 import base64
+import io
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageOps
 from rich.console import Console
 
 import esker
@@ -21,6 +22,7 @@ from esker.logs.console import Display, headline
 
 ROOT = Path(__file__).parent.parent
 WORK, PICTURES = ROOT / "build" / "pictures", ROOT / "docs" / "pictures"
+TERMINAL = (41, 41, 41)
 sys.path.insert(0, str(ROOT / "tests"))
 
 
@@ -39,17 +41,48 @@ def train(name: str, env: str, **options: Any) -> Path:
     return path
 
 
-def console(run: Path) -> None:
-    """What a terminal shows while training, as SVG with no font from elsewhere."""
-    found = esker.Run(run)
+def console_svg(run: esker.Run, generations: int) -> str:
+    """What a terminal shows after some generations, as SVG with no font from elsewhere."""
     output = Console(record=True, width=90, file=open("/dev/null", "w"), force_terminal=True)  # noqa: SIM115
-    display, rows = Display(output), found.history[:16]
-    display.config, display.row, display.returns = found.config, rows[-1], [row["center_return"] for row in rows]
-    for line in headline(found.config, found.folder, [])[::2]:
+    display, rows = Display(output), run.history[:generations]
+    display.config, display.row, display.returns = run.config, rows[-1], [row["center_return"] for row in rows]
+    for line in headline(run.config, run.folder, [])[::2]:
         output.print(line, highlight=False)
     output.print(display.picture())
     svg = output.export_svg(title="esker train CartPole-v1")
-    (PICTURES / "console.svg").write_text(re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL))
+    return re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL)
+
+
+def cropped(picture: Image.Image) -> Image.Image:
+    """The terminal alone, without the white around it and its round corners, at three quarters of its size."""
+    left, top, right, bottom = ImageOps.invert(picture.convert("L")).getbbox() or (0, 0, *picture.size)
+    inner = picture.crop((left + 8, top + 8, right - 8, bottom - 8))
+    return inner.resize((inner.width * 3 // 4, inner.height * 3 // 4), Image.Resampling.LANCZOS)
+
+
+def console(path: Path) -> None:
+    """The live display: its last state as SVG, and all of it as a GIF of one frame a generation."""
+    import browser
+
+    run = esker.Run(path)
+    frames = []
+    with browser.chromium() as driver:
+        for generations in range(1, len(run.history) + 1):
+            file = WORK / "console.svg"
+            file.write_text(console_svg(run, generations))
+            browser.resize(driver, 1122, 440, 1.0, False)
+            driver.get(file.as_uri())
+            data = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
+            frames.append(cropped(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
+    (PICTURES / "console.svg").write_text(console_svg(run, len(run.history)))
+    width, height = (max(frame.size[axis] for frame in frames) for axis in (0, 1))
+    pages = [Image.new("RGB", (width, height), TERMINAL) for _ in frames]
+    for page, frame in zip(pages, frames, strict=True):
+        page.paste(frame)
+    palette = pages[-1].quantize(64, dither=Image.Dither.NONE)
+    small = [page.quantize(palette=palette, dither=Image.Dither.NONE) for page in pages]
+    times = [400] * (len(small) - 1) + [3000]
+    small[0].save(PICTURES / "console.gif", save_all=True, append_images=small[1:], duration=times, loop=0, optimize=True)
 
 
 def screenshots(page: Path, sweep: Path) -> None:
@@ -80,11 +113,11 @@ def screenshots(page: Path, sweep: Path) -> None:
         shoot("sweep", sweep, "light", 1100, 640, ".parallel", top=70)
 
 
-def videos(cartpole: Path, halfcheetah: Path) -> None:
-    """Small videos that a repository can hold, as mp4 and as GIF."""
-    small = ["--caption", "--gif"]
-    esker_command("render", cartpole, *small, "--max-steps", "150", "--size", "300", "-o", PICTURES / "cartpole.mp4")
-    esker_command("render", halfcheetah, *small, "--max-steps", "60", "--size", "200", "-o", PICTURES / "halfcheetah.mp4")
+def videos() -> None:
+    """Small videos of policies that come with esker, as mp4 and as GIF."""
+    for name, steps, size in (("cartpole/es", 150, 300), ("halfcheetah/ars", 60, 200), ("humanoid/ars", 100, 200)):
+        target = PICTURES / f"{name.partition('/')[0]}.mp4"
+        esker_command("render", name, "--caption", "--gif", "--max-steps", steps, "--size", size, "-o", target)
 
 
 def make() -> None:
@@ -92,7 +125,6 @@ def make() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     quick = [train(f"cartpole/lr0.05-s{seed}", "CartPole-v1", seed=seed, quiet=True) for seed in range(3)]
     slow = [train(f"cartpole/lr0.01-s{seed}", "CartPole-v1", seed=seed, lr=0.01, quiet=True) for seed in range(3)]
-    halfcheetah = train("halfcheetah", "HalfCheetah-v5", wall_time=900.0, generations=400)
     page = WORK / "report.html"
     esker_command("report", *quick, *slow, "--render", "-o", page)
     esker_command("plot", *quick, *slow, "-o", PICTURES / "curve.svg")
@@ -102,7 +134,7 @@ def make() -> None:
     esker_command("report", WORK / "sweeps" / "cartpole", "-o", WORK / "sweep.html")
     console(quick[0])
     screenshots(page, WORK / "sweep.html")
-    videos(quick[0], halfcheetah)
+    videos()
 
 
 if __name__ == "__main__":

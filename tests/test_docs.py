@@ -12,6 +12,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+MEASURED = re.compile(r"\d[\d.,]* ?(?:µs|ms\b|steps/s|updates/s|steps a second|times as (?:fast|long)|s of processor time)")
+GUIDES = [page for page in DOCS.glob("*.md") if page.name not in ("performance.md", "changelog.md")]
 
 
 def anchors(text: str) -> set[str]:
@@ -56,3 +58,9 @@ def test_the_reference_names_what_exists_and_leaves_out_nothing_public() -> None
     }
     public = set(esker.__all__) - {"__version__", "presets"}
     assert public <= set(found)
+
+
+@pytest.mark.parametrize("page", [*GUIDES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_a_guide_has_no_measured_figures(page: Path) -> None:
+    text = re.sub(r"<!-- generated: .*?<!-- end -->|```.*?```", "", page.read_text(), flags=re.S)
+    assert MEASURED.findall(text) == []

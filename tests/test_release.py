@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
 def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
-    environment = os.environ | {"DIST": str(tmp_path)}
+    environment = os.environ | {"DIST": str(tmp_path), "GITHUB_REPOSITORY": "somebody/esker"}
     done = subprocess.run(
         [ROOT / ".ci" / "release", sys.executable], env=environment, capture_output=True, text=True, timeout=300
     )
@@ -28,6 +29,11 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"examples/cartpole.py", "docs/index.md", "tests/test_release.py", "esker/COMMIT"} <= names
+    (wheel,) = tmp_path.glob("esker-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
+    assert "Author: The esker authors\n" in metadata
+    assert "Project-URL: Repository, https://github.com/somebody/esker\n" in metadata
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")

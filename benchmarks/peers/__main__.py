@@ -2,14 +2,14 @@
 
 Peers live in an environment of their own (`benchmarks/peers/requirements.txt`). Contenders take turns, so that whatever
 else the machine does falls on all of them; medians over the rounds are written to `benchmarks/results/peers.json` and
-printed as the tables of `docs/performance.md`.
+printed; `python docs/make_evidence.py` puts them into README.md and docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
+import os
 import statistics
 import subprocess
 import sys
@@ -18,11 +18,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from evidence_machine import commit, cpu
+from tables import UPDATERS, as_markdown
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results" / "peers.json"
 ENVIRONMENTS = ("HalfCheetah-v5", "CartPole-v1")
 STEPPERS = ("esker-steps", "evotorch-steps", "evotorch-vec-steps", "minimal-steps", "raw-steps")
-UPDATERS = ("esker", "evosax", "evox", "evotorch")
 GRID = ((100, 10_000), (1000, 10_000), (100, 1_000_000), (1000, 100_000), (1000, 1_000_000), (10_000, 1_000_000))
 MATRIX_BYTES = 4 << 30  # populations larger than this are not tried where they are matrices
 PACKAGES = ("evotorch", "evosax", "evox", "jax", "torch", "gymnasium", "mujoco", "numpy")
@@ -33,18 +37,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", required=True, help="the interpreter of the peers' environment")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where to store (default: benchmarks/results/peers.json)")
     parser.add_argument("--only", choices=("steps", "updates"))
     arguments = parser.parse_args()
-    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    found["machine"] = f"{platform.processor() or platform.machine()}, {platform.system()} {platform.release()}"
+    found: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    found["machine"] = f"{os.cpu_count()} cores, {cpu()}"
+    found["commit"] = commit()
     found["date"] = time.strftime("%Y-%m-%d")
     found["versions"] = {"esker": metadata.version("esker"), **_versions(arguments.peers)}
     if arguments.only != "updates":
         found["steps"] = {env: _steps(env, arguments.peers, arguments.rounds) for env in ENVIRONMENTS}
     if arguments.only != "steps":
         found["updates"] = [_updates(*size, arguments.peers) for size in GRID]
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    print(table(found))
+    arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(as_markdown(found))
 
 
 def _steps(env: str, peers: str, rounds: int) -> dict[str, Any]:
@@ -90,26 +96,6 @@ def _versions(python: str) -> dict[str, str]:
     program = f"import importlib.metadata as m; print({{n: m.version(n) for n in {PACKAGES!r}}})"
     text = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout
     return dict(json.loads(text.replace("'", '"')))
-
-
-def table(found: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    lines = [f"{found['date']}, {found['machine']}; {versions}.", ""]
-    if "steps" in found:
-        lines += ["| environment | contender | steps/s | ÷ best peer | PSS, MB |", "|---|---|---|---|---|"]
-        for env, results in found["steps"].items():
-            best = max(r["steps_per_second"] for name, r in results.items() if name.split("-")[0] not in ("esker", "raw"))
-            for name, r in results.items():
-                rate = r["steps_per_second"]
-                lines.append(f"| {env} | {name[:-6]} | {rate:,.0f} | {rate / best:.2f} | {r['pss_mb']:,.0f} |")
-        lines.append("")
-    if "updates" in found:
-        lines += [f"| N × d | {' | '.join(UPDATERS)} |", "|---" * (len(UPDATERS) + 1) + "|"]
-        for row in found["updates"]:
-            cells = [f"{s:.3g} s" if s is not None else "–" for s in (row["seconds"][name] for name in UPDATERS)]
-            lines.append(f"| {row['population']:,} × {row['dimension']:,} | {' | '.join(cells)} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

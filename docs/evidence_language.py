@@ -1,0 +1,53 @@
+"""The tables of benchmarks/results/language-*.json: what was learnt, and how fast a generation is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidence_text import load, table
+
+LEARNT = ("language-addition", "language-addition-fast", "language-grpo")
+
+
+def learning() -> str:
+    """Exact matches of held-out problems, by method and seed."""
+    rows = []
+    for name in LEARNT:
+        data = load(name)
+        results = data["results"]
+        seeds = ", ".join(f"{one['accuracy']:.0%}" for one in results)
+        seconds = ", ".join(f"{one['seconds']:.0f}" for one in results)
+        before = results[0]["text_loss"][0]
+        after = sorted(one["text_loss"][1] for one in results)
+        loss = f"{before:.2f}, then {after[0]:.2f} to {after[-1]:.2f}"
+        rows.append([settings(results[0], data["command"]), seconds, seeds, loss, f"`{name}.json`"])
+    return table(["method", "seconds by seed", "right by seed", "loss on plain text", "stored in"], rows)
+
+
+def settings(result: dict[str, Any], command: str) -> str:
+    """The method with its settings, as a person writes them."""
+    chosen = result["settings"]
+    if result["method"] == "grpo":
+        return f"GRPO, lr {chosen['lr']:g}, groups of {chosen['group']}"
+    compiled = ", compiled" if "--compile" in command else ""
+    numbers = f"{chosen['population']} members, rank {chosen['rank']}, σ {chosen['sigma']:g}, lr {chosen['lr']:g}"
+    return f"evolution, {numbers}{compiled}"
+
+
+def sweep() -> str:
+    """The settings of evolution that were tried before."""
+    rows = [
+        [f"{one['settings']['sigma']:g}", f"{one['settings']['lr']:g}", f"{one['accuracy']:.1%}", f"{one['score']:.2f}"]
+        for one in load("language-sweep")["results"]
+    ]
+    return table(["σ", "lr", "right", "mean score"], rows)
+
+
+def speed() -> str:
+    """A generation of members against plain inference of the same batch."""
+    rows = []
+    for one in load("language-speed")["results"]:
+        batch = f"{one['members']} × {one['prompts']}"
+        ratios = [f"{one['ratio']:.2f}", f"{one['ratio_without_update']:.2f}"]
+        rows.append([one["mode"], batch, one["new_tokens"], *ratios])
+    return table(["mode", "members × prompts", "new tokens", "ratio to inference", "without the update"], rows)

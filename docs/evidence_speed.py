@@ -1,0 +1,93 @@
+"""The tables of speed: rollouts, learners, recovery, clusters."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from typing import Any
+
+from evidence_text import load, table
+
+
+def rollout() -> str:
+    """Whole generations against bare replays of the same episodes."""
+    rows = []
+    for one in load("rollout")["measurements"]:
+        name = one["name"].removeprefix("rollout/")
+        clock = f"{one['value']:.2f}"
+        rows.append([name, one["wanted"], one["detail"]["by processor time"], clock])
+    return f"{origin(load('rollout'))}\n\n" + table(["environment", "wanted", "by processor time", "by the clock"], rows)
+
+
+def origin(data: dict[str, Any]) -> str:
+    """When, where and how a result was measured, in one line."""
+    machine = data["machine"]
+    versions = ", ".join(f"{name} {machine['packages'][name]}" for name in ("gymnasium", "mujoco"))
+    note = f"; {data['note']}" if data["note"] else ""
+    where = f"{machine['cores']} cores, {machine['cpu']}, {versions}"
+    return f"{data['date']}, commit {data['commit']}, {where}{note}: `{data['command']}`"
+
+
+def recovery() -> str:
+    """How long a run stands still after a fault."""
+    by_fault: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for session in load("cluster")["recovery"]:
+        for reading in session["readings"]:
+            if "usual_s" in reading and reading.get("longest_s") is not None:
+                by_fault[reading["fault"]].append((reading["longest_s"], reading["usual_s"]))
+    rows = []
+    for fault, readings in by_fault.items():
+        usual = statistics.median(value for _, value in readings)
+        rows.append([fault, ", ".join(f"{longest:.1f} s" for longest, _ in readings), f"{usual:.1f} s"])
+    return table(["fault", "longest wait for a generation after it", "usual generation"], rows)
+
+
+def coordinator() -> str:
+    """What the coordinator needs for a generation of 10,000 members that do nothing."""
+    data = load("cluster")
+    rows = []
+    for part in ("coordinator", "nodes"):
+        for session in data[part]:
+            for reading in session["readings"]:
+                times = [f"{reading[key]:.0f}" for key in ("wall_ms", "worst_ms", "cpu_ms")]
+                rows.append([f"{reading['workers']:,}", reading["nodes"], *times, session["date"], session["load"]])
+    return table(["workers", "nodes", "ms per generation", "worst", "CPU ms", "date", "machine"], rows)
+
+
+def ray_ratio() -> str:
+    """Ray against the local engine on one machine."""
+    rows = []
+    for session in load("cluster")["ratio"]:
+        for reading in session["readings"]:
+            rows.append([session["date"], reading["env"], f"{reading['ratio_of_medians']:.2f}", session["load"]])
+    return table(["date", "environment", "generation on Ray / local", "machine"], rows)
+
+
+def learners() -> str:
+    """Updates and rollouts of the algorithms with gradients against bare loops."""
+    data = load("hybrids-speed")
+    training, rolled = data["hybrids"]["training"], data["hybrids"]["rollouts"]["the command above"]
+    rows = [
+        ["TD3 updates/s, one core", *pair(data["learner"]["updates_per_second"].values(), data["learner"]["ratio"])],
+        ["critic updates/s beside an actor", *pair(list(training["critic"].values())[:2], training["critic"]["ratio"])],
+        ["actor updates/s at the same time", *pair(list(training["actor"].values())[:2], training["actor"]["ratio"])],
+    ]
+    for name, cells in rolled.items():
+        rows.append([f"rollouts, steps/s: {name}", *pair(list(cells.values())[:2], cells["ratio"])])
+    batched = data["batched_rl"]
+    rows.append(
+        ["`--batched-rl`, five actors at once / one by one", *pair(batched["updates_per_second"].values(), batched["ratio"])]
+    )
+    return table(["what", "esker", "bare loop or replay", "ratio"], rows)
+
+
+def pair(values: Any, ratio: float) -> list[str]:
+    """Two rates and their ratio."""
+    return [f"{value:,.0f}" for value in values] + [f"{ratio:.2f}"]
+
+
+def asynchronous() -> str:
+    """Asynchronous against synchronous with one slow actor."""
+    data = load("hybrids-speed")["asynchronous"]["cases"]
+    rows = [[f"`{name}`", *(cell for cell in case.values())] for name, case in data.items()]
+    return table(["algorithm", *next(iter(data.values()))], rows)
