@@ -26,6 +26,7 @@ def faulty(fault: str, **more: object) -> list[str]:
     [
         ("raise", "RuntimeError: the robot fell over"),
         ("reset", "RuntimeError: cannot reset"),
+        ("exit", "SystemExit: 3"),
         ("nan", "the return of the episode is nan"),
         ("shape", "observation has shape (1,); expected (3,)"),
     ],
@@ -85,10 +86,11 @@ def test_a_worker_killed_in_mid_episode_is_replaced_and_its_members_evaluated_ag
     assert esker.load(tmp_path / "run", 3).parameters.tobytes() == esker.load(tmp_path / "calm", 3).parameters.tobytes()
 
 
-def test_a_member_that_kills_its_worker_three_times_stops_the_run(cli: Cli) -> None:
-    done = cli(*faulty("kill", of=5), "--workers", 2)
+@pytest.mark.parametrize(("fault", "ended"), [("kill", "by SIGKILL (out of memory?)"), ("leave", "with status 7")])
+def test_a_member_that_ends_its_worker_three_times_stops_the_run(cli: Cli, fault: str, ended: str) -> None:
+    done = cli(*faulty(fault, of=5), "--workers", 2)
     assert done.returncode == 1
-    assert "ended by SIGKILL (out of memory?), 3 times in a row" in done.stderr
+    assert f"ended {ended}, 3 times in a row" in done.stderr
     assert "esker resume run" in done.stderr
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from esker.errors import named_line
 from esker.strategies.openai_es import OpenAIES
 
 TRAIN = ["train", "CartPole-v1", "--generations", "1", "--workers", "0", "--preset", "none", "--noise", "counter", "--quiet"]
+HYBRID = ["--workers", "0", "--preset", "none", "--quiet"]
+GRID = ["--sampler", "grid", "--pruner", "none", "--space"]
 RUN = "RUN"
 CASES = [
     ([*TRAIN, "--momentum", "1e308", "--optimizer", "sgd"], "momentum"),
@@ -35,6 +38,24 @@ CASES = [
     (["train", ".envs:make", *TRAIN[2:]], "no name of a module"),
     ([*TRAIN, "--wrapper", "builtins:int"], "wrapper 'builtins:int' fails: TypeError"),
     ([*TRAIN, "--wrapper", "builtins:id"], "returned int"),
+    (["train", "worlds:Huge", *TRAIN[2:]], "65,000,004,416 parameters: at least"),
+    (
+        ["train", "worlds:Huge", *TRAIN[2:], "--env-kwargs", '{"observed": true}'],
+        "are 1,000,000,000 numbers",
+    ),
+    ([*TRAIN, "--hidden", "1000000,1000000"], "parameters: at least"),
+    ([*TRAIN, "--slots", "60000", "--hidden", "1000,1000"], "use fewer --slots"),
+    ([*TRAIN, "--slots", str(10**8)], "slots"),
+    ([*TRAIN, "--min-steps", str(10**12)], "min_steps"),
+    ([*TRAIN, "--noise", "low-rank", "--rank", str(10**9)], "rank"),
+    ([*TRAIN, "--noise", "table", "--table-size", str(10**14)], "table_size is 100,000,000,000,000: at least 400,000 GB"),
+    ([*TRAIN, "--population", str(10**7), "--episodes-per-member", str(10**6)], "episodes in a generation"),
+    (["train", "Pendulum-v1", *HYBRID, "--algo", "cem-rl", "--population", str(10**7)], "use a smaller --population"),
+    (["train", "Pendulum-v1", *HYBRID, "--algo", "td3", "--batch-size", str(10**12)], "batch_size"),
+    ([*TRAIN, "--seeds", "0..1000000000"], "at most 10,000 of them"),
+    (["sweep", *TRAIN[1:], "--trials", str(10**9)], "trials is 1000000000; expected 1 to"),
+    (["sweep", *TRAIN[1:], *GRID, "lr=0.1..0.2:1000", "sigma=0.1..0.2:1000"], "the grid has at least 1,000,000 points"),
+    (["sweep", *TRAIN[1:], *GRID, "lr=0.1..0.2:100000000"], "grid points"),
     (["eval", RUN, "--workers", "-1"], "workers is -1"),
     (["eval", RUN, "--workers", "1000000"], "workers is 1000000"),
     (["eval", RUN, "--seed", "-1"], "seed is -1"),
@@ -62,9 +83,31 @@ def test_parameters_that_leave_the_numbers_stop_the_run_and_are_not_kept(tmp_pat
     options = QUICK | {"lr": 1e6, "optimizer": "sgd", "weight_decay": 1e6, "generations": 30}
     with pytest.raises(esker.RunError, match="infinite or NaN"):
         esker.train("CartPole-v1", run_dir=str(tmp_path / "run"), **options)
-    assert np.isfinite(esker.load(tmp_path / "run", "best").parameters).all()
+    run = esker.Run(tmp_path / "run")
+    assert np.isfinite(run.policy("best").parameters).all()
+    assert run.folder.committed() == len(run.history)  # the generation that failed was not committed
     with pytest.raises(esker.RunError, match="infinite or NaN"):
-        esker.resume(tmp_path / "run")
+        esker.resume(run.path)
+
+
+def test_an_interrupt_while_the_centre_moves_leaves_a_run_that_resumes_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell, calls = OpenAIES.tell, []
+
+    def interrupted(self: OpenAIES, fitness: np.ndarray) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            self.center.mul_(2)  # half moved
+            raise KeyboardInterrupt
+        return tell(self, fitness)
+
+    monkeypatch.setattr(OpenAIES, "tell", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        esker.train("CartPole-v1", run_dir=str(tmp_path / "run"), **QUICK, generations=4)
+    monkeypatch.undo()
+    run = esker.resume(tmp_path / "run")
+    assert np.array_equal(run.policy("latest").parameters, esker.load(small_run(), "latest").parameters)
 
 
 def test_a_policy_refuses_an_observation_that_is_no_number() -> None:

@@ -122,6 +122,10 @@ class Faulty(Corridor):
                 time.sleep(3600)
             if self.fault == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self.fault == "exit":
+                raise SystemExit(3)
+            if self.fault == "leave":
+                os._exit(7)
             if self.fault == "slow":
                 time.sleep(0.05)
         return observation, reward, terminated, truncated, info
@@ -155,6 +159,20 @@ def make_corridor(**kwargs: Any) -> gym.Env:
 
 def scale_reward(env: gym.Env) -> gym.Env:
     return gym.wrappers.TransformReward(env, lambda reward: 2.0 * float(reward))
+
+
+class Huge(Corridor):
+    """A billion actions, or a billion different observations."""
+
+    def __init__(self, observed: bool = False) -> None:
+        super().__init__()
+        if observed:
+            self.observation_space = gym.spaces.Discrete(10**9)
+        else:
+            self.action_space = gym.spaces.Discrete(10**9)
+
+    def _observe(self) -> Any:
+        return super()._observe() if isinstance(self.observation_space, gym.spaces.Box) else self.at
 
 
 NOT_CALLABLE = 3

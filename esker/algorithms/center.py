@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -40,6 +41,7 @@ class Center:
         self.strategy = strategy
         self.progress = Progress()
         self.notices: list[str] = []
+        self.whole = True  # not between two generations: neither half moved nor moved by what is not committed yet
 
     @property
     def generation(self) -> int:
@@ -59,12 +61,18 @@ class Center:
         raise NotImplementedError
 
     def advance(self, engine: Evaluates, record: Record, lap: Lap) -> tuple[Row, Returns]:
-        """One generation: ask, evaluate, commit, tell."""
+        """One generation: ask, evaluate, tell, commit. What cannot move the state to finite parameters is not committed."""
         job, plan = self.job(), self.plan()
         engine.evaluate(job, plan)
         facts = self.facts(plan, lap())
+        best = _copied(self.snapshot()) if self.improves(facts) else None
+        self.whole = False
+        row = self.move(facts)
         record.commit(facts)  # from here on the generation is a fact
-        return self.replay(facts, record), facts.returns
+        self.whole = True
+        if best is not None:
+            record.checkpoint(best, best=True)
+        return row, facts.returns
 
     def replay(self, facts: Facts, record: Record | None = None) -> Row:
         """Let a committed generation move the state; returns its row. The best centre so far is kept in `record`."""
@@ -110,6 +118,11 @@ class Center:
 
     def close(self) -> None:
         """Nothing is shared with workers."""
+
+
+def _copied(snapshot: Snapshot) -> Snapshot:
+    """A snapshot that stays as it is while its state moves on."""
+    return replace(snapshot, arrays={name: array.copy() for name, array in snapshot.arrays.items()})
 
 
 def flatten(state: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -12,6 +12,7 @@ from esker.policies import spaces
 from esker.policies.choose import network_for
 from esker.policies.heads import BoxHead, head_for
 from esker.policies.observations import is_image
+from esker.system.room import refuse_beyond_memory
 from esker.tasks.episodes import Episodes
 from esker.worlds.atari import Atari
 from esker.worlds.environments import Environment
@@ -31,6 +32,8 @@ def build_task(config: SynchronousConfig, environment: Environment, about: About
         )
     observations = spaces.from_json(about["observation_space"])
     network = network_for(config, observations, head.outputs)
+    slots = config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0)
+    _refuse_too_large(network.dimension, config.slots)
     return Episodes(
         environment=environment,
         network=network,
@@ -45,9 +48,17 @@ def build_task(config: SynchronousConfig, environment: Environment, about: About
         survival_bonus=config.survival_bonus or 0.0,
         fresh_environments=config.fresh_environments,
         rank=config.rank if config.noise == "low-rank" else None,
-        slots=config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0),
+        slots=slots,
         vectorizer=_vectorizer(config, environment),
     )
+
+
+def _refuse_too_large(dimension: int, slots: int | None) -> None:
+    """Refuse a policy, or slots each with its parameters, that cannot fit this machine. Raises UsageError."""
+    what = f"the policy for these spaces would have {dimension:,} parameters"
+    refuse_beyond_memory(8 * dimension, what, "use fewer --hidden, or wrap the environment")
+    if slots is not None:
+        refuse_beyond_memory(4 * dimension * slots, f"slots is {slots:,}, and {what}", "use fewer --slots")
 
 
 def _vectorizer(config: SynchronousConfig, environment: Environment) -> Vectorizer:

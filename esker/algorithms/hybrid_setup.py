@@ -23,6 +23,7 @@ from esker.noise.address import Purpose
 from esker.policies import spaces
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
+from esker.system.room import refuse_beyond_memory
 from esker.tasks.episodes import Episodes
 from esker.tasks.hybrid import HybridTask
 from esker.worlds.environments import Environment
@@ -59,8 +60,17 @@ def build_task(config: HybridConfig, environment: Environment, about: About, dev
         compile=config.compile,
     )
     network = MLP(spec.actor_sizes, config.actor_activation)
+    _refuse_too_large(config, network.dimension, layout.width)
     head = BoxHead(low, high, "tanh")
     return HybridTask(environment, network, head, spec, config.seed, config.replay_size, config.fresh_environments)
+
+
+def _refuse_too_large(config: HybridConfig, dimension: int, width: int) -> None:
+    """Refuse individuals or batches that cannot fit this machine. Raises UsageError."""
+    members, batch = getattr(config, "population", 1), config.batch_size
+    what = f"{members:,} individuals of {dimension:,} parameters"
+    refuse_beyond_memory(8 * members * dimension, what, "use a smaller --population or fewer --hidden")
+    refuse_beyond_memory(4 * batch * width, f"batch_size is {batch:,}", "use a smaller one")
 
 
 def policy_task(config: HybridConfig, environment: Environment, about: About) -> Episodes:

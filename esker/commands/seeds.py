@@ -23,19 +23,22 @@ from esker.logs.text import number
 from esker.runs.listing import last_row
 
 POLL_SECONDS = 0.2
+MOST_SEEDS = 10_000
 OWN = ("--seeds", "--jobs", "--run-dir", "--workers")  # flags that the processes get otherwise, or not at all
 
 
 def parse_seeds(text: str) -> list[int]:
     """The seeds of `0..4` or `1,2,5`. Anything else raises UsageError."""
     if match := re.fullmatch(r"(\d+)\.\.(\d+)", text):
-        seeds = list(range(int(match[1]), int(match[2]) + 1))
+        seeds = list(range(int(match[1]), min(int(match[2]), int(match[1]) + MOST_SEEDS) + 1))
     elif re.fullmatch(r"\d+(,\d+)*", text):
         seeds = list(dict.fromkeys(int(part) for part in text.split(",")))
     else:
         raise UsageError(f"seeds is {text!r}; expected a range such as 0..4 or a list such as 1,2,5")
     if not seeds:
         raise UsageError(f"seeds is {text!r}, an empty range; expected the smaller number first")
+    if len(seeds) > MOST_SEEDS:
+        raise UsageError(f"seeds is {text!r}; expected at most {MOST_SEEDS:,} of them")
     return seeds
 
 

@@ -22,7 +22,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
     lr: float = option(0.001, "learning rate of the optimizer", above=0, high=1e6)
     noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
-    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1, high=10_000)
     vectors: Literal["noise", "keep"] = option("noise", "biases and norms get ordinary noise, or stay (noise low-rank)")
     dtype: Literal["float32", "bfloat16", "float16"] = option("float32", "type of the evaluated model (noise low-rank)")
     anchor_decay: float = option(0.0, "pull the centre back towards its start: lr × this × the way (noise low-rank)", low=0)

@@ -23,6 +23,7 @@ from esker.policies.mlp import Activation, Initializer
 Shaping = Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"] | str
 OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "clipup"]
 DEFAULT_GENERATIONS = 500
+MOST_EPISODES = 100_000_000  # in a generation
 DEFAULT_TRAINING_STEPS = 1_000_000
 
 
@@ -115,12 +116,12 @@ class MemberOptions:
 
     episodes_per_member: int = option(1, "episodes averaged into a fitness", low=1, high=1_000_000)
     min_steps: int | None = option(
-        None, "add members beyond the population until a generation has N environment steps", low=1
+        None, "add members beyond the population until a generation has N environment steps", low=1, high=10**9
     )
     common_seeds: bool = option(True, "evaluate both members of a pair on the same episodes")
     center_episodes: int = option(4, "episodes of the centre per generation", low=1, high=1_000_000)
     noise: NoiseKind = option("table", "how perturbations are drawn")
-    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1)
+    rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1, high=10_000)
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table (RLlib: 250000000, one GB)", low=1)
 
 
@@ -189,7 +190,9 @@ class EngineOptions(ClusterOptions):
     """Engine"""
 
     workers: int | None = option(None, "processes (default: one per core; 0: this process)", low=0)
-    slots: int | None = option(None, "environments per worker, stepped together (default: 6 to 64, by cache size)", low=1)
+    slots: int | None = option(
+        None, "environments per worker, stepped together (default: 6 to 64, by cache size)", low=1, high=65_536
+    )
     step_timeout: float | None = option(None, "replace a worker whose environment step takes longer than X seconds", above=0)
 
 
@@ -227,6 +230,9 @@ class SynchronousConfig(
         self.check_logs()
         self.check_world(self)
         self._check_network()
+        episodes = (getattr(self, "population", None) or 0) * self.episodes_per_member
+        if episodes > MOST_EPISODES:
+            raise UsageError(f"that makes {episodes:,} episodes in a generation; expected at most {MOST_EPISODES:,}")
 
     def _check_network(self) -> None:
         if self.initializer == "zero" and self.network != "linear":

@@ -63,7 +63,9 @@ class PGPEConfig(PGPEOptions, FullNoiseConfig):
 class SNESOptions:
     """Strategy"""
 
-    population: int | None = option(None, "members per generation (default: 4 + 3 ln d for d parameters)", low=2)
+    population: int | None = option(
+        None, "members per generation (default: 4 + 3 ln d for d parameters)", low=2, high=10_000_000
+    )
     sigma: float = option(0.1, "standard deviation of every parameter, at first", above=0, high=1e6)
     lr: float = option(1.0, "learning rate of the centre", above=0, high=1e6)
     stdev_lr: float | None = option(None, "learning rate of the deviations (default: (3 + ln d)/(5√d))", above=0, high=1e6)
@@ -89,7 +91,9 @@ class SNESConfig(SNESOptions, FullNoiseConfig):
 class CMAOptions:
     """Strategy"""
 
-    population: int | None = option(None, "members per generation (default: 4 + 3 ln d for d parameters)", low=2)
+    population: int | None = option(
+        None, "members per generation (default: 4 + 3 ln d for d parameters)", low=2, high=10_000_000
+    )
     sigma: float = option(0.3, "step size, at first", above=0, high=1e6)
     lr: float = option(1.0, "how much of its step the centre makes", above=0, high=1e6)
     restarts: int = option(0, "restarts elsewhere when progress ends, at most", low=0)

@@ -22,7 +22,7 @@ from esker.engines.messages import BOARD_FIELDS, Broken, Drop, Finished, Items, 
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.engines.sharing import Sharing, sharing_after
-from esker.engines.supervisor import ATTEMPTS, START, CannotStart, Supervisor, WorkerProcess
+from esker.engines.supervisor import ATTEMPTS, GRACE, START, CannotStart, Supervisor, WorkerProcess
 from esker.errors import RunError
 from esker.noise.table import NoiseTable
 from esker.tasks.task import Job, Task
@@ -191,7 +191,7 @@ class LocalEngine:
         """A worker died: blame the item it was stepping, put its items back, start another in its place."""
         del self._workers[worker.connection]
         self._ears.unregister(worker.connection)
-        ended = worker.end()
+        ended = worker.end(0.0 if why else GRACE)
         why = why or ended
         blamed = self._board[worker.row * BOARD_FIELDS + 1]
         if not worker.ready:

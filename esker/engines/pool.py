@@ -16,7 +16,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from esker.engines.supervisor import ATTEMPTS, START, CannotStart, Supervisor, WorkerProcess
+from esker.engines.supervisor import ATTEMPTS, GRACE, START, CannotStart, Supervisor, WorkerProcess
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
 from esker.tasks.hybrid import HybridTask, HybridWorker
@@ -161,7 +161,7 @@ class LocalPool:
     def _lost(self, worker: PoolWorker, why: str | None = None) -> None:
         """A worker died: start another and ask it again, three times at most."""
         del self._workers[worker.connection]
-        ended = worker.end()
+        ended = worker.end(0.0 if why else GRACE)
         why = why or ended
         name = name_of(worker.work[1]) if worker.work else "an idle worker"
         ticket = worker.work[0] if worker.work else 0

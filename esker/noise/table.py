@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from esker.noise.address import Purpose, first_keys, generator, key, keys
 from esker.noise.directions import SMALL, Vector, Weights, small_moments
+from esker.system.room import refuse_beyond_memory
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +38,7 @@ class NoiseTable:
     @classmethod
     def create(cls, seed: int, size: int) -> NoiseTable:
         """Fill a new table from its seed, block by block on every core; equal seeds give equal bits."""
+        refuse_beyond_memory(4 * size, f"table_size is {size:,}", "use a smaller table, or --noise counter")
         table = cls(anonymous_memory(size * 4), size, writable=True)
 
         def fill(block: int) -> None:

@@ -34,7 +34,7 @@ from esker.tasks.task import Job
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 from esker.worlds.vectorizers import exact_vectorizer
 
-MOST_EPISODES = 10_000_000
+MOST_EPISODES = 1_000_000
 
 
 class Run:

@@ -13,6 +13,7 @@ import numpy as np
 from esker.algorithms.algorithm import Engine
 from esker.algorithms.loop import OnRow, Outcome, train
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
+from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
 from esker.engines.engine import Pulse
 from esker.errors import RunError, first_line
@@ -151,12 +152,16 @@ def _leave(folder: RunFolder, state: Any, status: str) -> None:
     try:
         with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice
             folder.write_status(status)
-            snapshot = state.snapshot()
-            if np.isfinite(snapshot.arrays["center"]).all():  # what cannot act is not kept
-                folder.checkpoint(snapshot, latest=True)
+            if getattr(state, "whole", True):  # an interrupt may have come while it moved
+                _keep(folder, state.snapshot())
             folder.prune(state.config.keep)
     finally:
         folder.unlock()
+
+
+def _keep(folder: RunFolder, snapshot: Snapshot) -> None:
+    if np.isfinite(snapshot.arrays["center"]).all():  # what cannot act is not kept
+        folder.checkpoint(snapshot, latest=True)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from esker.runs.request import Request as RunRequest
 from esker.runs.request import algorithm_of_preset, configure
 from esker.sweep.display import Display
 from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain
-from esker.sweep.space import Dimension, Range, default_space, options_of, parse_space
+from esker.sweep.space import MOST_TRIALS, Dimension, Range, default_space, options_of, parse_space
 from esker.sweep.study import Sweep, grid, require_optuna
 from esker.sweep.summary import write_summary
 from esker.sweep.trial import run_trial
@@ -51,8 +51,8 @@ class Request:
 def sweep(request: Request, trials: int, console: Console) -> Sweep:
     """Work on a sweep until it has so many trials, together with whoever else does. Wrong requests raise UsageError."""
     require_optuna()
-    if trials < 1:
-        raise UsageError(f"trials is {trials}; expected at least 1")
+    if not 1 <= trials <= MOST_TRIALS:
+        raise UsageError(f"trials is {trials}; expected 1 to {MOST_TRIALS:,}")
     personal = {name: value for name, value in request.options.items() if name in PERSONAL}
     folder, plan, notices = open_plan(request)
     opened = Sweep(folder, plan)

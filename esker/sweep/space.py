@@ -16,6 +16,7 @@ from esker.config.resume import RESUMABLE
 from esker.errors import UsageError, nearest
 
 FIXED = RESUMABLE | {"env", "algo", "run_dir", "env_kwargs", "wrapper", "cap_growth"}
+MOST_TRIALS = 100_000  # of a sweep, and so points of a grid
 HOW = "write name=low..high, name=low..high:log, or name=a,b,c"
 # What es-torch's sweep varies; kept to the options that the algorithm has.
 DEFAULT_SPACE = {
@@ -172,8 +173,8 @@ def _range(name: str, table: Mapping[str, Any], option: Field[Any], hint: Any) -
     if table.get("log") and low <= 0:
         raise UsageError(f"{name} is {low:g}..{high:g}:log in the space; a logarithmic range begins above 0")
     points = table.get("points")
-    if points is not None and (not isinstance(points, int) or points < 2):
-        raise UsageError(f"{name} has {points} grid points in the space; expected a whole number of at least 2")
+    if points is not None and (not isinstance(points, int) or not 2 <= points <= MOST_TRIALS):
+        raise UsageError(f"{name} has {points} grid points in the space; expected a whole number of 2 to {MOST_TRIALS:,}")
     return Range(low, high, bool(table.get("log")), number is int, points)
 
 

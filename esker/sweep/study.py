@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esker.errors import UsageError
 from esker.sweep.plan import SweepPlan
-from esker.sweep.space import Choices, Dimension
+from esker.sweep.space import MOST_TRIALS, Choices, Dimension
 
 if TYPE_CHECKING:
     import optuna
@@ -114,7 +115,12 @@ class Sweep:
 
 def grid(plan: SweepPlan) -> list[dict[str, Any]]:
     """Every point of the space's grid. A range without a number of points raises UsageError."""
-    axes = {name: part.grid(name) for name, part in plan.space.items()}
+    axes: dict[str, list[Any]] = {}
+    for name, part in plan.space.items():
+        axes[name] = part.grid(name)
+        points = math.prod(map(len, axes.values()))
+        if points > MOST_TRIALS:
+            raise UsageError(f"the grid has at least {points:,} points, each a trial; expected at most {MOST_TRIALS:,}")
     return [dict(zip(axes, point, strict=True)) for point in itertools.product(*axes.values())]
 
 

@@ -193,7 +193,7 @@ class Slots:
         self.board[0], self.board[1] = self.steps, self.items[0]
         try:
             rewards, ended = self.worlds.step(actions, busy, self.observations)
-        except Exception as error:  # where one call steps them all, one failure is everyone's
+        except (Exception, SystemExit) as error:  # where one call steps them all, one failure is everyone's
             return [Ended(row, describe_error(error), traceback.format_exc()) for row in range(busy)]
         totals, signed, bonus = self.totals, self.task.sign_fitness, self.task.survival_bonus
         for row, reward in enumerate(rewards):
@@ -273,7 +273,7 @@ class Slots:
             observation = self.worlds.reset(row, task.reset_seed(generation, item))
             if np.shape(observation) != self.observations.shape[1:]:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Result(item, math.nan, math.nan, 0, None, describe_error(error), traceback.format_exc())
         self._load(row, member)
         self.rows.start(row)

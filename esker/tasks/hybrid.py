@@ -57,7 +57,7 @@ class HybridWorker:
         """Do what is asked; a failure is an answer too."""
         try:
             return self._try(request) if isinstance(request, Trial) else self.train_critic(request)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Failed(*what_failed(error))
 
     @property

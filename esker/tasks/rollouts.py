@@ -178,7 +178,7 @@ def finite(rows: Rows) -> Rows:
     return rows
 
 
-def what_failed(error: Exception) -> tuple[str, str]:
+def what_failed(error: BaseException) -> tuple[str, str]:
     """An error in one line, and where it came from."""
     return named_line(error), _trace()
 

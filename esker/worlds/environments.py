@@ -25,6 +25,7 @@ from esker.worlds.mujoco_log import hear_mujoco
 
 Env = gym.Env[Any, Any]
 START = 30.0  # seconds beyond the limit of a step that an environment may take to be made
+MOST_NUMBERS = 10_000_000  # of a flattened observation
 EXTRAS = {"mujoco": "mujoco", "box2d": "box2d", "ale_py": "atari", "shimmy": "atari"}
 
 
@@ -105,7 +106,7 @@ class Environment:
             raise
         except TypeError as error:
             raise UsageError(f"environment {self.name!r} does not take {kwargs or 'these arguments'}: {error}") from error
-        except Exception as error:  # constructors raise whatever they like
+        except (Exception, SystemExit) as error:  # constructors raise whatever they like
             text = named_line(error)
             rom = self.name.startswith(PREFIX) and isinstance(error, OSError)
             hint = (
@@ -124,7 +125,7 @@ def _wrapped(env: Env, path: str) -> Env:
     wrapper = import_callable(path, "wrapper")
     try:
         result = wrapper(env)
-    except Exception as error:  # wrappers raise whatever they like
+    except (Exception, SystemExit) as error:  # wrappers raise whatever they like
         raise UsageError(f"wrapper {path!r} fails: {named_line(error)}") from error
     if not isinstance(result, gym.Env):
         raise UsageError(f"wrapper {path!r} returned {type(result).__name__}; expected a gymnasium.Env")
@@ -142,6 +143,8 @@ def _flattened(env: Env) -> Env:
             "pick one part with a wrapper, such as gymnasium.wrappers.TransformObservation"
         )
     try:
+        if space.is_np_flattenable and (size := gym.spaces.flatdim(space)) > MOST_NUMBERS:
+            raise UsageError(f"observations of {space} are {size:,} numbers; expected at most {MOST_NUMBERS:,}: wrap them")
         env = gym.wrappers.FlattenObservation(env)
     except NotImplementedError as error:
         raise UsageError(f"observations of {space} cannot be flattened; wrap the environment first") from error
@@ -216,7 +219,7 @@ def probed(environment: Environment, timeout: float | None = None) -> Iterator[E
         yield env
     except (UsageError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = named_line(error)
         raise RunError(f"environment {environment.name} fails before training begins: {text}") from error
     finally:

@@ -43,7 +43,7 @@ class GymnasiumWorlds:
                 if observation.shape != shape:
                     raise ValueError(f"observation has shape {observation.shape}; expected {shape}")
                 observations[row] = observation
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # its own episode ends, not the worker
                 rewards.append(math.nan)
                 ended.append(Ended(row, describe_error(error), traceback.format_exc()))
                 continue

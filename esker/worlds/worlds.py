@@ -52,6 +52,6 @@ class Worlds(Protocol):
     def close(self) -> None: ...
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line."""
     return named_line(error)
