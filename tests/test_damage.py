@@ -15,9 +15,10 @@ from small_runs import QUICK, small_run
 import esker
 from esker.cli import main
 from esker.errors import UsageError
-from esker.runs import checkpoints
+from esker.runs import checkpoints, pointers
 from esker.runs.facts import scan
 from esker.runs.folder import RunFolder
+from esker.runs.repair import repair
 
 LONG: dict[str, Any] = {"generations": 12, "checkpoint_every": 4, "keep": None}
 HYBRID: dict[str, Any] = {
@@ -181,6 +182,31 @@ def test_a_best_that_cannot_be_read_is_said(damage: str, tmp_path: Path, capsys:
     assert f"best is {'missing' if damage == 'missing' else 'damaged'}: by the journal it is generation" in (
         capsys.readouterr().err
     )
+
+
+def test_a_best_that_names_another_snapshot_is_reported_and_repaired(tmp_path: Path) -> None:
+    path = copy(tmp_path)
+    best = path / "best"
+    right = best.read_text()
+    others = [number for number in checkpoints.generations(path / "checkpoints") if number != int(right)]
+    assert len(others) > 2
+    for number in others:
+        best.write_text(f"{checkpoints.folder_name(number)}\n")
+        notice = [f"best is damaged: by the journal it is generation {int(right)}"]
+        assert pointers.wanted(RunFolder(path), "best", 12) == (int(right), notice)
+    assert repair(RunFolder(path)) == notice
+    assert best.read_text() == right
+
+
+@pytest.mark.parametrize("name", ["config.toml", "about.json", "facts", "journal.jsonl", "best", "status"])
+def test_a_file_too_large_for_memory_is_not_read(name: str, tmp_path: Path) -> None:
+    """A sparse file of a terabyte takes no room on the disk."""
+    path = copy(tmp_path)
+    with (path / name).open("ab") as file:
+        file.truncate(10**12)
+    assert main(["report", str(path)]) == 0
+    assert main(["resume", str(path), "--generations", "13", "--workers", "0", "--quiet"]) == 0
+    assert center(path) == grown()
 
 
 def test_a_kill_while_a_snapshot_is_replaced_loses_none(tmp_path: Path) -> None:

@@ -14,6 +14,11 @@ from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
 from esker.worlds.environments import Environment
 
+STAYS_HERE = (
+    "run folder and replay are on this machine only, and the coordinator stays here: without this machine the run stands "
+    "still, and `esker resume` continues it when the machine is back"
+)
+
 
 def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> str:
     """Start a coordinator on this folder and watch it; answers why the run ended.
@@ -21,9 +26,10 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
     A run that failed raises RunError, one that was stopped KeyboardInterrupt, a wrong request UsageError.
     """
     name, path = folder.path.resolve().name, folder.path.resolve()
+    algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
+    notices = notices if algorithm.commits_facts else [*notices, STAYS_HERE]
     request = Request(name, str(path), cloudpickle.dumps(environment), list(sys.path), notices)
     first = len(folder.rows())
-    algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
     if algorithm.commits_facts:
         coordinator = viewer.launch(request, copies.essentials(folder), viewer.away_from_the_head())
     else:  # its replay is a large file: the coordinator goes to where the folder is

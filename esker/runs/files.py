@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from esker.errors import UsageError
+from esker.system.room import machine_memory
 
 LARGEST = 1 << 26  # bytes of a small file; larger ones are not ours
 
@@ -23,18 +24,22 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_plain(path: Path) -> bytes:
-    """The content of a regular file; anything else raises ValueError."""
+    """The content of a regular file. Anything else, and one that cannot fit half of the memory, raises ValueError."""
     with open_plain(path) as file:
-        return file.read()
+        return _whole(file, (machine_memory() or 1 << 60) // 2)
 
 
 def read_small(path: Path) -> str:
     """The text of a small regular file. Anything else raises ValueError."""
     with open_plain(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > LARGEST:
-            raise ValueError(f"it has {size:,} bytes")
-        return file.read().decode()
+        return _whole(file, LARGEST).decode()
+
+
+def _whole(file: BinaryIO, most: int) -> bytes:
+    size = os.fstat(file.fileno()).st_size
+    if size > most:
+        raise ValueError(f"it has {size:,} bytes")
+    return file.read()
 
 
 def is_plain(path: Path) -> bool:
@@ -70,11 +75,14 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
 
 
 def keep_aside(path: Path) -> Path | None:
-    """Copy a damaged file to a name beside it that is free; None where there is none."""
+    """Give a damaged file that is going to be replaced a second name beside it; None where there is none."""
     if not path.is_file():
         return None
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    shutil.copyfile(path, aside)
+    try:
+        os.link(path, aside)  # at once, however large it is
+    except OSError:  # a file system without links
+        shutil.copyfile(path, aside)
     return aside

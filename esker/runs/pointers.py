@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
 from esker.errors import Damage, UsageError
 from esker.runs import checkpoints
+from esker.runs.files import read_small
 from esker.runs.folder import RunFolder
+from esker.runs.seals import open_json
 
 
 def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, list[str]]:
@@ -18,15 +21,38 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
         raise UsageError(f"checkpoint is {checkpoint!r}; expected best, latest or a generation")
     file = folder.best_file if checkpoint == "best" else folder.latest_file
     pointed = checkpoints.pointed(file)
-    if pointed is not None and (folder.checkpoints / checkpoints.folder_name(pointed)).is_dir():
+    if pointed is not None and not (folder.checkpoints / checkpoints.folder_name(pointed)).is_dir():
+        pointed = None
+    rows = folder.judged_rows() if checkpoint == "best" else []
+    found = best_of(rows) if checkpoint == "best" else newest
+    if pointed is not None and (checkpoint == "latest" or _may_be_best(folder, pointed, found, rows)):
         return pointed, []
-    found = best_of(folder.judged_rows()) if checkpoint == "best" else newest
     if found is None:  # no centre was evaluated yet: what there is, is the best
         return newest, []
     what = "is damaged" if file.exists() else "is missing"
     if found > newest:
         return newest, [Damage(f"{checkpoint} {what}: using the newest, generation {newest}")]
     return found, [Damage(f"{checkpoint} {what}: by the journal it is generation {found}")]
+
+
+def _may_be_best(folder: RunFolder, pointed: int, by_journal: int | None, rows: list[dict[str, Any]]) -> bool:
+    """Whether `best` may name this generation; one whose mean equals an earlier best's is not seen in the journal."""
+    if by_journal in (None, pointed) or pointed > rows[-1]["generation"]:
+        return True
+    return by_journal < pointed and best_by_snapshot(folder, pointed) == pointed
+
+
+def best_by_snapshot(folder: RunFolder, pointed: int) -> int | None:
+    """The best generation by the newest intact snapshot behind the one that is pointed to, under whose checksum it is."""
+    for generation in reversed(checkpoints.generations(folder.checkpoints)):
+        if generation <= pointed:
+            break
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            file = folder.checkpoints / checkpoints.folder_name(generation) / "state.json"
+            values = open_json(read_small(file), unsealed=("generation",))
+            best = values.get("progress", values).get("best_generation")
+            return best if isinstance(best, int) else None
+    return None
 
 
 def best_of(rows: list[dict[str, Any]]) -> int | None:

@@ -9,9 +9,11 @@ from typing import Any
 import tomli_w
 
 from esker.errors import Damage
+from esker.runs import checkpoints
 from esker.runs.facts import Scan
-from esker.runs.files import keep_aside, write_whole
+from esker.runs.files import keep_aside, read_plain, write_whole
 from esker.runs.folder import RunFolder
+from esker.runs.pointers import wanted
 from esker.runs.seals import seal_json, seal_toml
 
 
@@ -28,9 +30,19 @@ def repair(folder: RunFolder) -> list[str]:
     rows = folder.rows()
     kept = [row for row, before in zip(rows, [None, *rows], strict=False) if _follows(row, before, count)]
     text = "".join(json.dumps(row) + "\n" for row in kept)
-    if folder.journal_file.exists() and folder.journal_text() != text:
-        write_whole(folder.journal_file, text)
+    journal = folder.journal_file
+    if journal.exists() and (journal.stat().st_size != len(text.encode()) or folder.journal_text() != text):
+        write_whole(journal, text)
         said.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
+    return said + _repair_best(folder, count)
+
+
+def _repair_best(folder: RunFolder, count: int) -> list[str]:
+    """Let `best` name the best centre's snapshot again, where it is there."""
+    best, said = wanted(folder, "best", count)
+    if not said or not (folder.checkpoints / checkpoints.folder_name(best)).is_dir():
+        return []
+    checkpoints.point(folder.best_file, best)
     return said
 
 
@@ -49,8 +61,8 @@ def _repair_facts(folder: RunFolder, found: Scan, count: int, lost: list[int]) -
     """Keep the intact records that lead somewhere, in order."""
     aside = keep_aside(folder.facts_file) if found.problems else None
     if found.problems or found.torn is not None:
-        data = folder.facts_file.read_bytes()
         kept = [found.records[generation] for generation in sorted(found.records) if generation < count]
+        data = read_plain(folder.facts_file) if kept else b""
         write_whole(folder.facts_file, b"".join(data[record.start : record.end] for record in kept), durable=True)
     if not found.problems and found.torn is not None:
         ends = f"facts ended in a damaged record: cut back to {found.reach(0)} committed generations"

@@ -253,12 +253,12 @@ class OwnCluster:
         self.environment = os.environ | {"XDG_CONFIG_HOME": str(folder / "good"), "RAY_TMPDIR": str(self.sessions)}
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "esker", "cluster", *arguments, "--block"]
         log = self.sessions / f"log{len(self.processes)}"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                command, env=self.environment, start_new_session=True, stdout=file, stderr=subprocess.STDOUT
+                command, env=self.environment | environment, start_new_session=True, stdout=file, stderr=subprocess.STDOUT
             )
         self.processes.append(process)
         wait_for(lambda: "block forever" in log.read_text() or process.poll() is not None, within=120, every=0.2)
@@ -299,9 +299,27 @@ def test_a_wrong_token_is_refused(own_cluster: OwnCluster, tmp_path: Path) -> No
     assert taken.wait(180) == 0
 
 
-def test_a_head_that_keeps_its_state_is_killed_and_started_again(own_cluster: OwnCluster, tmp_path: Path) -> None:
-    head = ["head", "--port", "6497", "--workers", "0", "--persist", str(tmp_path / "gcs")]
-    first = own_cluster.start(*head)
+@pytest.fixture(params=["rocksdb", "redis"])
+def start_head(
+    request: pytest.FixtureRequest, own_cluster: OwnCluster, tmp_path: Path
+) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Starts a head that keeps its state."""
+    command = ["head", "--port", "6497", "--workers", "0"]
+    if request.param == "rocksdb":
+        yield lambda: own_cluster.start(*command, "--persist", str(tmp_path / "gcs"))
+        return
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    redis = subprocess.Popen(["redis-server", "--port", "6498", "--dir", str(tmp_path)], stdout=subprocess.DEVNULL)
+    yield lambda: own_cluster.start(*command, RAY_REDIS_ADDRESS="127.0.0.1:6498")
+    redis.terminate()
+    redis.wait(30)
+
+
+def test_a_head_that_keeps_its_state_is_killed_and_started_again(
+    own_cluster: OwnCluster, start_head: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    first = start_head()
     own_cluster.start("join", own_cluster.address, "--workers", "1")
     flags = ["--preset", "none", "--population", "20", "--hidden", "8", "--center-episodes", "2", "--slots", "4"]
     flags += ["--noise", "counter", "--generations", "20", "--env-kwargs", '{"pause": 0.002}', "--run-dir", "headless"]
@@ -312,7 +330,7 @@ def test_a_head_that_keeps_its_state_is_killed_and_started_again(own_cluster: Ow
     time.sleep(3)
     for note in own_cluster.sessions.rglob("ray_current_cluster"):  # on one machine, Ray takes a node for the old head
         note.unlink()
-    own_cluster.start(*head)
+    start_head()
     status = tmp_path / "headless" / "status"
     wait_for(lambda: status.read_text().startswith("finished"), within=180, every=0.5)
     viewer.kill()
