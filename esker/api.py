@@ -17,7 +17,6 @@ from esker.config.build import build
 from esker.config.keywords import ResumeChanges, TrainOptions
 from esker.config.legacy import modernize, whole_goal
 from esker.config.options import CLUSTER_OPTIONS
-from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.logs import html
 from esker.logs.backends import Also, find_logger, with_backends
@@ -149,21 +148,21 @@ def resume(
     folder = RunFolder.open(Path(run_dir))
     env = _again(folder, env, network)
     asked, notices = _beyond_goal(folder, whole_goal(modernize(changes)[0]))
-    for name in asked:
-        if name not in RESUMABLE:
-            raise UsageError(
-                f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
-            )
     given = frozenset(asked) | (frozenset() if env is None else {"env"}) | (frozenset() if network is None else {"network"})
     local = asked.get("engine", folder.values().get("engine", "local")) == "local"
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
+    for name in asked:
+        if name not in registry.find(folder.algo).resumable:
+            raise UsageError(
+                f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
+            )
     folder.lock()
     mended = repair_texts(folder)
     algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
     config = build(type(before), _known(before, asked), asked)
     for name in config.log if "log" in asked else ():
         find_logger(name)
-    environment = environment_of(config, env)
+    environment = algorithm.find(config, folder.about()) if algorithm.find else environment_of(config, env)
     notices += [*mended, *connect.join_engine(config, algorithm.workers(config))]
     stepped, said = session.check_machine(folder, config, environment)
     if asked:
@@ -193,9 +192,9 @@ def _beyond_goal(folder: RunFolder, changes: dict[str, Any]) -> tuple[dict[str, 
     return {**changes, "goal": None, "patience": None}, ["the goal was reached; training goes on without it"]
 
 
-def _told(on_stop: Callable[[Run], None] | None) -> Callable[[loading.Run], None] | None:
+def _told(on_stop: Callable[[Run], None] | None) -> Callable[[Path, Outcome | None], None] | None:
     """A caller's `on_stop`, which is given the run that `train` returns."""
-    return None if on_stop is None else lambda run: on_stop(Run(run.path, run.outcome))
+    return None if on_stop is None else lambda path, outcome: on_stop(Run(path, outcome))
 
 
 def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,11 +220,10 @@ def _observer(observer: Observer | None, config: Any) -> Observer:
 def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run:
     config = begun.state.config
     watching = _observer(observer, config)
+    assert isinstance(begun.folder, RunFolder)
     if _elsewhere(config, callbacks):
-        assert begun.environment is not None
         return _watch(begun.folder, begun.environment, watching, begun.notices)
-    done = runner.run(begun, with_backends(watching, config.log), callbacks)
-    return Run(done.path, done.outcome)
+    return Run(begun.folder.path, runner.run(begun, with_backends(watching, config.log), callbacks))
 
 
 def _watch(folder: RunFolder, environment: Any, observer: Observer, notices: list[str]) -> Run:
@@ -236,5 +234,5 @@ def _watch(folder: RunFolder, environment: Any, observer: Observer, notices: lis
     try:
         reason = run_on_cluster(folder, environment, observer, notices)
     except KeyboardInterrupt:
-        raise Interrupted(folder) from None
+        raise Interrupted(f"continue with: esker resume {folder.path}") from None
     return Run(folder.path, Outcome(reason, reason.startswith("goal reached")))

@@ -86,7 +86,7 @@ def test_an_exception_in_the_reward_names_the_member_and_shows_the_trace() -> No
         ({"timeout": 1.0}, "timeout needs worker processes"),
         ({"generations": 3}, "generations is not an option here"),
         ({"members_per_batch": 3}, "members_per_batch is for reward_batch"),
-        ({"noise": "table", "table_size": 3}, "table_size is 3 and 3 parameters move"),
+        ({"noise": "table", "table_size": 3}, "table_size is 3, too small for 3 parameters"),
         ({"momentum": 0.5}, "momentum is 0.5, and adam has none"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from esker.algorithms.loop import State
+from esker.config.resume import RESUMABLE
 from esker.worlds.environments import Env, Environment
 
 if TYPE_CHECKING:
@@ -58,9 +59,10 @@ class Algorithm:
     name: str
     config: type[Any]
     # The state before the first generation; `new`: of a run that begins, not of one that is resumed. Raises UsageError.
-    start: Callable[[Any, Environment, About, bool], State]
+    start: Callable[[Any, Any, About, bool], State]
     # The task whose centre is a run's policy: for whoever evaluates, renders or exports it.
-    policy_task: Callable[[Any, Environment, About], Episodes]
+    # None: its model is no policy.
+    policy_task: Callable[[Any, Environment, About], Episodes] | None
     # The workers of a state, on this machine or on the cluster that this process is connected to.
     open: Callable[[Any, Site], Engine]
     workers: Callable[[Any], Workers]
@@ -69,3 +71,6 @@ class Algorithm:
     # What a configuration leaves open until the environment has been looked at; returns notices too.
     complete: Callable[[Any, Environment, Env], tuple[Any, list[str]]] = as_it_is
     commits_facts: bool = True  # otherwise a generation is committed as a snapshot
+    # What takes an environment's place, found again from a run's configuration and description. Raises UsageError.
+    find: Callable[[Any, About], Any] | None = None
+    resumable: frozenset[str] = RESUMABLE  # options that a resumed run may change

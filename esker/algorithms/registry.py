@@ -23,6 +23,7 @@ BUILT_IN = {
     "one-plus-one": "esker.algorithms.one_plus_one:ONE_PLUS_ONE",
     "aes-rl": "esker.algorithms.aes_rl:AES_RL",
 }
+OF_PYTHON = {"function": "esker.functions.algorithm:FUNCTION"}  # `esker.Evolution`: no command begins such a run
 
 
 def names() -> list[str]:
@@ -32,12 +33,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Algorithm:
     """The algorithm of a name or of a path `module:NAME`. An unknown one raises UsageError."""
-    if name == "function":
-        raise UsageError(
-            "this is a run of esker.Evolution, whose model and reward only Python has; "
-            "continue it there with esker.Evolution.resume(run_dir, model, reward)"
-        )
-    found = find_part("algorithm", name, BUILT_IN, GROUP)
+    found = find_part("algorithm", name, OF_PYTHON if name in OF_PYTHON else BUILT_IN, GROUP)
     if not isinstance(found, Algorithm):
         raise UsageError(f"algorithm {name!r} is a {type(found).__name__}; expected an esker.algorithms.algorithm.Algorithm")
     return found

@@ -8,25 +8,21 @@ from __future__ import annotations
 import contextlib
 import platform
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from esker.algorithms.observer import Row
 from esker.cluster import copies
 from esker.cluster.coordinator import End, News, Summary
 from esker.cluster.viewer import here, make_way
-from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
-from esker.errors import first_line
 from esker.runs.folder import RunFolder
 
 
 class Board:
     """Answers viewers as a coordinator does, with what the process of the loop tells it."""
 
-    def __init__(self, name: str, path: str, shown: SimpleNamespace, rows: list[Row]) -> None:
+    def __init__(self, name: str, path: str, shown: Any, rows: list[Row]) -> None:
         self._name, self._path, self._shown = name, path, shown
         self._changed = threading.Condition()
         self._rows, self._workers = list(rows), (0, 0)
@@ -47,7 +43,7 @@ class Board:
             self._end = end
             self._changed.notify_all()
 
-    def config(self, patience: float) -> SimpleNamespace:
+    def config(self, patience: float) -> Any:
         """What viewers show of the configuration."""
         return self._shown
 
@@ -80,47 +76,43 @@ class Board:
         return copies.facts_length(Path(self._path))
 
 
-class Publication:
-    """The loop's side of a board; a cluster that does not answer never holds the loop up."""
+class Published:
+    """The loop's side of a board, as an observer; a cluster that does not answer never holds the loop up."""
 
-    def __init__(self, actor: Any, engine: RayEngine) -> None:
-        self._actor, self._engine = actor, engine
+    def __init__(self, folder: RunFolder) -> None:
+        """Claim the folder's name on the cluster. One that is active already raises UsageError."""
+        self.engine: Any = None  # the run's, once it is open
+        self.stopping = False  # whether somebody asked the run to stop
+        self._actor: Any = None
         self._answer: Any = None
-        self._stopping = False
+        make_way(folder.path.resolve().name)
 
-    def row(self, row: Row) -> str | None:
-        """Show a generation; returns why to stop, if somebody asked for that."""
+    def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
+        """Put the run on the board."""
+        import ray
+
+        path = folder.path.resolve()
+        options: dict[str, Any] = {"name": path.name, "namespace": NAMESPACE, "num_cpus": 0, "max_concurrency": 16}
+        made: Any = ray.remote(Board).options(**options, scheduling_strategy=here())
+        self._actor = made.remote(path.name, str(path), config, rows)
+
+    def generation(self, row: Row, returns: Any = None) -> None:
+        """Show a generation, and hear whether to stop."""
         import ray
 
         with contextlib.suppress(Exception):
             if self._answer is not None and ray.wait([self._answer], timeout=0.5)[0]:
-                self._stopping = self._stopping or ray.get(self._answer)
-            self._answer = self._actor.push.remote(row, len(self._engine.nodes), self._engine.workers)
-        return "stopped by esker stop" if self._stopping else None
+                self.stopping = self.stopping or ray.get(self._answer)
+            nodes, workers = len(self.engine.nodes), self.engine.workers
+            self._answer = self._actor.push.remote(row, nodes, workers)
 
-    def end(self, kind: str, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Viewers see rows only."""
+
+    def end(self, reason: str) -> None:
         """Tell viewers how the run ended."""
         import ray
 
+        kind, _, text = reason.partition(": ")
         with contextlib.suppress(Exception):
-            ray.get(self._actor.finish.remote(End(kind, text)), timeout=10)  # type: ignore[arg-type]
-
-
-@contextlib.contextmanager
-def published(folder: RunFolder, shown: SimpleNamespace, engine: RayEngine, rows: list[Row]) -> Iterator[Publication]:
-    """Show a run under its folder's name while it goes on. A name that is active already raises UsageError."""
-    import ray
-
-    name = folder.path.name
-    make_way(name)
-    options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "num_cpus": 0, "max_concurrency": 16}
-    made: Any = ray.remote(Board).options(**options, scheduling_strategy=here())
-    publication = Publication(made.remote(name, str(folder.path.resolve()), shown, rows), engine)
-    try:
-        yield publication
-    except KeyboardInterrupt:
-        publication.end("interrupted", "interrupted in its own process")
-        raise
-    except Exception as error:
-        publication.end("failed", first_line(error))
-        raise
+            ray.get(self._actor.finish.remote(End(kind, text or f"{kind} in its own process")), timeout=10)  # type: ignore[arg-type]

@@ -228,8 +228,7 @@ class Coordinator:
         session = resume(folder, algorithm, config, environment, list(request.notices))
         gc.freeze()  # torch's and Ray's modules are not searched again: that stops a generation of thousands for 0.15 s
         observer = with_backends(self, config.log)
-        run = runner.run(session, observer, open_engine=lambda: self._open(session, folder, epoch))
-        return run.outcome.reason if run.outcome else "finished"
+        return runner.run(session, observer, open_engine=lambda: self._open(session, folder, epoch)).reason
 
     def _open(self, session: Session, folder: ReplicatedFolder, epoch: int) -> Engine:
         """The run's engines, which outlive this process where its facts do."""

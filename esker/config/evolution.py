@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from esker.config.logs import LogOptions
 from esker.config.option import option
 from esker.config.options import ClusterOptions, RunOptions, StopOptions, UpdateOptions
 from esker.errors import UsageError
@@ -13,10 +14,12 @@ from esker.noise.table import DEFAULT_TABLE_SIZE
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
+class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, RunOptions):
     """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
 
     algo: str = option("function", "algorithm")
+    env: str = option("reward function", "the reward: its import path, where it has one")
+    model: str = option("module", "what makes the model: an import path, or what it is")
     population: int = option(50, "members per iteration", low=2, high=10_000_000)
     sigma: float = option(0.1, "scale of the perturbations", above=0, high=1e6)
     lr: float = option(0.001, "learning rate of the optimizer", above=0, high=1e6)
@@ -50,6 +53,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
         if given and self.noise != "low-rank":
             raise UsageError(f"{given[0]} is for noise='low-rank', and this is noise={self.noise!r}")
         self.check_cluster(self.workers)
+        self.check_logs()
         if self.engine == "ray" and self.executor == "threads":
             raise UsageError("executor is 'threads', and a Ray engine has worker processes; leave it out")
         if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
@@ -58,6 +62,6 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, RunOptions):
 
 LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "anchor_decay")  # of an evolution, for low-rank noise only
 EVOLUTION_RESUMABLE = frozenset(
-    {f.name for group in (StopOptions, ClusterOptions) for f in fields(group)}
+    {f.name for group in (StopOptions, ClusterOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}
 )

@@ -188,6 +188,7 @@ class EvolutionOptions(TypedDict, total=False):
     gpus_per_node: float
     inexact: bool
     keep: int | None
+    log: Sequence[Literal["tensorboard", "wandb", "csv"]] | str
     lr: float
     lr_decay: float
     max_speed: float | None
@@ -213,6 +214,13 @@ class EvolutionOptions(TypedDict, total=False):
     top_directions: int | None
     vectors: Literal["noise", "keep"]
     wall_time: float | None
+    wandb_entity: str | None
+    wandb_group: str | None
+    wandb_id: str | None
+    wandb_mode: Literal["online", "offline"] | None
+    wandb_name: str | None
+    wandb_project: str | None
+    wandb_tags: Sequence[str] | str
     weight_decay: float
     workers: int | None
     working_dir: str | None

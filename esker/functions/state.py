@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -14,9 +13,13 @@ from esker.algorithms.observer import Row
 from esker.algorithms.snapshot import Snapshot
 from esker.config.evolution import EvolutionConfig
 from esker.engines.plan import Plan
+from esker.engines.remote.server import WorkServer
 from esker.errors import RunError
-from esker.functions.batches import Batch
+from esker.functions.batches import Batch, BatchTask
+from esker.functions.parameters import FlatParameters
+from esker.functions.task import Functions
 from esker.noise.directions import Vector
+from esker.noise.table import NoiseTable
 from esker.strategies.strategy import Strategy
 from esker.tasks.task import Job, Result
 
@@ -29,15 +32,24 @@ class FunctionEvolution(Center):
     config: EvolutionConfig
     certain = 1  # a reward is taken at its word: its best is its highest
 
-    def __init__(self, config: EvolutionConfig, strategy: Strategy, describe: Callable[[int, int], str] | None) -> None:
+    def __init__(
+        self,
+        config: EvolutionConfig,
+        strategy: Strategy,
+        task: Functions | BatchTask,
+        flat: FlatParameters,
+        table: NoiseTable | None = None,
+    ) -> None:
         super().__init__(config, strategy)
-        self.describe = describe  # what to call an item in messages; None: generations are evaluated in batches
+        self.task, self.flat, self.table = task, flat, table
+        self.server: WorkServer | None = None  # whose workers evaluate members, if one does
+        self.began_here = True  # whether the model has the values that the run began with
         self.best: torch.Tensor | None = None
 
     @property
     def starts_as_configured(self) -> bool:
-        """The start is the model's own, which whoever resumes has to compare."""
-        return True
+        """Whether the run can be recomputed from its start, which is the model's own."""
+        return self.began_here
 
     @property
     def final(self) -> Vector:
@@ -52,7 +64,7 @@ class FunctionEvolution(Center):
     def plan(self) -> Plan | Batch:
         """The evaluations that make this generation."""
         config = self.config
-        if self.describe is None:
+        if not isinstance(self.task, Functions):
             members = np.full((self.strategy.population, config.evaluations_per_member), math.nan)
             return Batch(np.full(config.center_evaluations, math.nan), members)
         return Plan(
@@ -63,8 +75,8 @@ class FunctionEvolution(Center):
         )
 
     def _refuse(self, result: Result) -> None:
-        assert self.describe is not None
-        where = self.describe(self.generation, result.item)
+        assert isinstance(self.task, Functions)
+        where = self.task.describe(self.generation, result.item)
         raise RunError(f"{where}: {result.error}\n{result.trace}".rstrip())
 
     def facts(self, plan: Plan | Batch, seconds: float) -> Facts:

@@ -10,7 +10,6 @@ from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
 from esker.config.logs import LOGGERS
 from esker.errors import UsageError
 from esker.logs.backend import Backend, BackendError
-from esker.logs.console import Quiet
 from esker.runs.folder import RunFolder
 from esker.system.plugins import find_part
 
@@ -69,7 +68,7 @@ class FanOut:
             return None
 
     def _warn(self, text: str) -> None:
-        if isinstance(self.console, Quiet):  # nobody would see a note
+        if getattr(self.console, "silent", False):  # nobody would see a note
             warnings.warn(text, RuntimeWarning, stacklevel=4)
         self.console.note(text)
 
@@ -79,6 +78,7 @@ class Also:
 
     def __init__(self, console: Observer, observer: Observer) -> None:
         self.console, self.observer = console, observer
+        self.silent = getattr(console, "silent", False)
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
         """A run begins."""

@@ -26,6 +26,7 @@ class Quiet:
     """Shows nothing."""
 
     is_display = True  # stands in for the console
+    silent = True
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
         """A run begins."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.errors import UsageError
+from esker.system.imports import path_of
 
 Maker = Callable[..., Any]
 _offered: dict[str, Maker] = {}
@@ -38,9 +39,9 @@ def network_name(network: Any) -> str:
         raise UsageError(
             f"network is a {type(network).__name__}; expected a name, a torch module, or a class or function that makes one"
         )
+    if (path := path_of(network)) is not None:
+        return path
     module, name = getattr(network, "__module__", ""), getattr(network, "__qualname__", type(network).__name__)
-    if module not in ("", "__main__") and getattr(sys.modules.get(module), name, None) is network:
-        return f"{module}:{name}"
     return _offer(f"{module}:<{name.replace('<', '').replace('>', '')}>", network)
 
 

@@ -98,6 +98,7 @@ def open_checkpoint(
         folder = RunFolder.open(path)
         folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
         config, about = folder.config(registry.options_of), folder.about()
+        policy_maker(config)
         snapshot, notices = find_snapshot(folder, checkpoint)
         return LoadedCheckpoint(config, about, snapshot, [*folder.damage, *notices], folder)
     try:
@@ -148,9 +149,20 @@ def load(run_dir: str | Path, checkpoint: str | int = "best", *, network: Any = 
     return policy_of(open_checkpoint(run_dir, checkpoint, trust))
 
 
+def policy_maker(config: Any) -> Callable[[Any, Environment, dict[str, Any]], Episodes]:
+    """What makes the task of a run's policy. A run of `esker.Evolution` has none and raises UsageError."""
+    make = registry.find(config.algo).policy_task
+    if make is None:
+        raise UsageError(
+            f"this is a run of esker.Evolution ({config.env}), whose model is no policy of an environment; "
+            "esker.Evolution.resume(run_dir, model, reward) puts its best parameters into the model"
+        )
+    return make
+
+
 def policy_task(trained: LoadedCheckpoint, environment: Environment) -> Episodes:
     """The task whose centre is the policy of a snapshot."""
-    task = registry.find(trained.config.algo).policy_task(trained.config, environment, trained.about)
+    task = policy_maker(trained.config)(trained.config, environment, trained.about)
     return task.with_reference(trained.snapshot.arrays.get("reference"))
 
 

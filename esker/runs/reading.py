@@ -11,7 +11,6 @@ import numpy as np
 
 from esker.algorithms import registry
 from esker.algorithms.observer import Row
-from esker.config.evolution import EvolutionConfig
 from esker.errors import UsageError
 from esker.runs.curves import Curve
 from esker.runs.folder import RunFolder, is_checkpoint
@@ -48,8 +47,8 @@ class RunData:
 
     @property
     def env(self) -> str:
-        """The environment; of an `esker.Evolution` run, what takes its place."""
-        return str(self.config.get("env", "reward function"))
+        """The environment; of an `esker.Evolution` run, its reward."""
+        return str(self.config["env"])
 
     @property
     def seed(self) -> int:
@@ -90,7 +89,7 @@ def find_runs(paths: Iterable[str | Path]) -> list[Path]:
 def read_run(path: Path, name: str | None = None) -> RunData:
     """A run as it stands now. A folder that is none raises UsageError."""
     folder = RunFolder.open(path)
-    config = vars(folder.config(lambda algo: EvolutionConfig if algo == "function" else registry.options_of(algo)))
+    config = vars(folder.config(registry.options_of))
     return RunData(folder, name or path.name, dict(config), folder.about(), folder.status(), folder.rows())
 
 

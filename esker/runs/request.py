@@ -126,6 +126,8 @@ def _named(algo: str | None, env: Any, preset: str | None, said: Names) -> tuple
     notices = []
     of_preset = algorithm_of_preset(preset)
     algorithm = registry.find(algo or said.algo or of_preset or "es")
+    if algorithm.find is not None:
+        raise UsageError(f"algorithm {algorithm.name!r} has no environment; it is run by esker.Evolution(model, reward)")
     if algo is None and algorithm.name != "es":
         notices.append(f"algorithm {algorithm.name}, as the {'configuration' if said.algo else 'preset'} says")
     elif said.algo not in (None, algo, algorithm.name):

@@ -6,6 +6,7 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,17 @@ from esker.engines.engine import Pulse
 from esker.errors import RunError, first_line
 from esker.runs.deadline import Deadline, OutOfTime, deadline
 from esker.runs.folder import Checkpoint, RunFolder
-from esker.runs.loading import Run
+from esker.runs.memory import MemoryRun
 from esker.runs.session import Session
 
 Stop = bool | str | None  # what a callback returns: True, or a text that says why, stops the run
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was interrupted; everything committed is saved in `folder`."""
+    """Training was interrupted; everything committed is saved."""
 
-    def __init__(self, folder: RunFolder) -> None:
-        super().__init__(f"interrupted; continue with: esker resume {folder.path}")
-        self.folder = folder
+    def __init__(self, advice: str) -> None:
+        super().__init__(f"interrupted; {advice}")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Callbacks:
 
     on_generation: Callable[[Row], Stop] | None = None
     on_checkpoint: Callable[[Checkpoint], Stop] | None = None
-    on_stop: Callable[[Run], None] | None = None
+    on_stop: Callable[[Path, Outcome | None], None] | None = None
 
     def __bool__(self) -> bool:
         return any((self.on_generation, self.on_checkpoint, self.on_stop))
@@ -50,8 +50,8 @@ def run(
     observer: Observer,
     callbacks: Callbacks | None = None,
     open_engine: Callable[[], Engine] | None = None,
-) -> Run:
-    """Run the loop and leave the folder in order, however it ends."""
+) -> Outcome:
+    """Run the loop and leave the folder in order, however it ends; returns why it ended."""
     folder, state, callbacks = session.folder, session.state, callbacks or Callbacks()
     on_row = _connect(folder, observer, callbacks)
     observer.begin(state.config, folder, folder.rows())
@@ -72,10 +72,10 @@ def run(
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
         status = "interrupted"
-        raise Interrupted(folder) from None
+        raise Interrupted(session.advice()) from None
     except Exception as error:
         status = f"failed: {first_line(error)}"
-        _explain(error, folder)
+        _explain(error, session.advice())
         raise
     finally:
         try:
@@ -84,8 +84,8 @@ def run(
             state.close()
             observer.end(status if outcome else status.partition(": ")[0])  # whoever catches the error prints it
         if callbacks.on_stop:
-            callbacks.on_stop(Run(folder.path, outcome))
-    return Run(folder.path, outcome)
+            callbacks.on_stop(folder.path, outcome)
+    return outcome
 
 
 def _counted(on_row: OnRow, limit: Deadline) -> OnRow:
@@ -117,7 +117,7 @@ def pulse_of(engine: Any, state: Any) -> Pulsing:
     return pulse
 
 
-def _connect(folder: RunFolder, observer: Observer, callbacks: Callbacks) -> OnRow:
+def _connect(folder: RunFolder | MemoryRun, observer: Observer, callbacks: Callbacks) -> OnRow:
     """What the loop calls with each row: shows it, and returns why a callback wants to stop, if one does."""
     wishes: list[str] = []
 
@@ -139,15 +139,15 @@ def _connect(folder: RunFolder, observer: Observer, callbacks: Callbacks) -> OnR
     return on_row
 
 
-def _explain(error: Exception, folder: RunFolder) -> None:
+def _explain(error: Exception, advice: str) -> None:
     """Raise what the user can act on in place of an error that does not say how to go on."""
     if isinstance(error, OSError):
-        raise RunError(f"{error.strerror or error}; continue with: esker resume {folder.path}") from error
+        raise RunError(f"{error.strerror or error}; {advice}") from error
     if isinstance(error, RunError):
-        raise RunError(f"{error}\nnothing committed is lost; continue with: esker resume {folder.path}") from error
+        raise RunError(f"{error}\nnothing committed is lost; {advice}") from error
 
 
-def _leave(folder: RunFolder, state: Any, status: str) -> None:
+def _leave(folder: RunFolder | MemoryRun, state: Any, status: str) -> None:
     """Save and unlock, whatever goes wrong on the way."""
     try:
         with contextlib.suppress(OSError):  # a full disk: the facts are safe, and they suffice

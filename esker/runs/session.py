@@ -1,17 +1,19 @@
-"""A session: a run that is ready to go on. Starting, resuming and a cluster's coordinator make one each."""
+"""A session: a run that is ready to go on. `train`, `resume`, `Evolution` and a cluster's coordinator make one each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from esker.algorithms.algorithm import Algorithm, Engine, Site
+from esker.algorithms.algorithm import About, Algorithm, Engine, Site
 from esker.algorithms.loop import State
 from esker.algorithms.observer import Observer
 from esker.config.device import device_name
 from esker.runs.about import check_fingerprint, compare_device, describe
 from esker.runs.folder import RunFolder
+from esker.runs.memory import MemoryRun
 from esker.runs.paths import default_path
 from esker.runs.recovery import catch_up
 from esker.runs.request import Request
@@ -24,13 +26,21 @@ from esker.worlds.vectorizers import confirm_vectorizer
 
 @dataclass
 class Session:
-    """A run folder, the state that its algorithm goes on from, and what is worth knowing before that."""
+    """A run folder, the state that its algorithm goes on from, and what is worth knowing before that.
+
+    `environment` is what members are evaluated on: an environment, or a user's model and reward.
+    """
 
     algorithm: Algorithm
-    environment: Environment | None
-    folder: RunFolder
+    environment: Any
+    folder: RunFolder | MemoryRun
     state: State
     notices: list[str]
+    remedy: Callable[[], str] | None = None  # how the caller goes on with a run that was interrupted or failed
+
+    def advice(self) -> str:
+        """How to go on with it."""
+        return self.remedy() if self.remedy else f"continue with: esker resume {self.folder.path}"
 
     def open(self, observer: Observer) -> Engine:
         """The run's workers."""
@@ -55,20 +65,31 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
     if config.init_from is not None:
         notices.append(warm_start(state, config.init_from, trust))
     path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
+    return Session(algorithm, environment, create(path, config, about, state), state, notices)
+
+
+def create(path: Path, config: Any, about: About, state: State) -> RunFolder:
+    """The folder of a new run, locked, with its first snapshot. One that cannot be used raises UsageError."""
     folder = RunFolder.create(path, replace(config, run_dir=None), about)  # it can be moved: it does not name itself
     folder.lock()
     folder.checkpoint(state.snapshot(), latest=True)
-    return Session(algorithm, environment, folder, state, notices)
+    return folder
 
 
-def resume(folder: RunFolder, algorithm: Algorithm, config: Any, environment: Environment, notices: list[str]) -> Session:
+def resume(folder: RunFolder, algorithm: Algorithm, config: Any, environment: Any, notices: list[str]) -> Session:
     """A run that goes on where its folder stands."""
     state = algorithm.start(config, environment, folder.about(), False)
-    return Session(algorithm, environment, folder, state, notices + catch_up(algorithm, folder, state))
+    said = state.notices if algorithm.find is not None else []
+    return Session(algorithm, environment, folder, state, notices + said + catch_up(algorithm, folder, state))
 
 
-def check_machine(folder: RunFolder, config: Any, environment: Environment) -> tuple[Any, list[str]]:
-    """Refuse a machine that computes other bits, by a look at the environment; what it cannot step natively it need not."""
+def check_machine(folder: RunFolder, config: Any, environment: Any) -> tuple[Any, list[str]]:
+    """Refuse a machine that computes other bits, by a look at the environment; what it cannot step natively it need not.
+
+    What takes an environment's place is compared when the state starts.
+    """
+    if not isinstance(environment, Environment):
+        return config, []
     with probed(environment, config.step_timeout) as probe:
         notices = check_fingerprint(folder, probe, config.inexact) + compare_device(folder, config)
         stepped, chosen = confirm_vectorizer(config, environment, probe)

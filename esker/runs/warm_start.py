@@ -16,6 +16,7 @@ from esker.policies.normalizer import Statistics
 from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder
+from esker.runs.loading import policy_maker
 from esker.runs.places import place
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
 from esker.worlds.environments import Environment
@@ -48,7 +49,7 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
     folder = RunFolder(chosen if (chosen / "config.toml").is_file() else chosen.parent.parent)
     folder.check_trust(trust, OF_ENVIRONMENT | OF_CLUSTER | OF_TRAINING)
     config, network = folder.config(registry.options_of), state.task.network
-    task = registry.find(config.algo).policy_task(config, Environment(config.env), folder.about())
+    task = policy_maker(config)(config, Environment(config.env), folder.about())
     _check_shapes(str(path), task.network.shapes, network.shapes)
     statistics = None
     if task.normalize and state.task.normalize:

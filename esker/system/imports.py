@@ -22,6 +22,14 @@ def import_callable(path: str, what: str) -> Callable[..., Any]:
     return found
 
 
+def path_of(thing: Any) -> str | None:
+    """The path `module:name` by which another process can import a thing; None where there is none."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    if not module or not name or module == "__main__" or getattr(sys.modules.get(module), name, None) is not thing:
+        return None
+    return f"{module}:{name}"
+
+
 def import_module(name: str, what: str) -> Any:
     """The module of this name. One that does not import raises UsageError."""
     try:

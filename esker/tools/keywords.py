@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 '''
-NOT_KEYWORDS = {"env", "algo"}
+NOT_KEYWORDS = {"env", "algo", "model"}
 ANY_OBJECT = {"network"}  # also takes Python objects
 
 

@@ -69,7 +69,7 @@ def test_a_killed_node_engine_costs_only_its_members(two_nodes: Any, monkeypatch
             killed.append(nodes[0].pid)
             os.kill(nodes[0].pid, signal.SIGKILL)
 
-    monkeypatch.setattr("esker.cluster.functions.RayEngine", opened)
+    monkeypatch.setattr("esker.engines.ray.RayEngine", opened)
     network = model()
     evolution = esker.Evolution(network, reward, engine="ray", address=two_nodes.address, on_iteration=seen, **OPTIONS)
     evolution.run(40)
@@ -86,7 +86,12 @@ def test_a_run_is_listed_watched_and_stopped_from_elsewhere_and_resumes(two_node
     wait_for(lambda: len(evolution.history) >= 3, 60)
     listed = json.loads(cli("runs", "--cluster", "--address", two_nodes.address, "--json").stdout)
     run = next(run for run in listed if run["name"] == "evolving")
-    assert (run["env"], run["algo"], run["status"], run["workers"] >= 1) == ("reward", "function", "running", True)
+    assert (run["env"], run["algo"], run["status"], run["workers"] >= 1) == (
+        "test_functions_on_ray:reward",
+        "function",
+        "running",
+        True,
+    )
     done = cli("stop", "evolving", "--address", two_nodes.address)
     assert (done.returncode, "evolving: stopped by esker stop" in done.stdout) == (0, True)
     thread.join(30)

@@ -13,6 +13,7 @@ from esker.algorithms.snapshot import Snapshot
 from esker.config.evolution import EvolutionConfig
 from esker.functions.lowrank.batches import LowRankBatches, LowRankJob
 from esker.functions.lowrank.strategy import LowRankES, Rates
+from esker.functions.parameters import FlatParameters
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import resolve_device
 from esker.noise.directions import Vector
@@ -22,11 +23,11 @@ from esker.system.torch_threads import one_torch_thread
 class LowRankEvolution(FunctionEvolution):
     """Moves a centre that stays on its device; on a CPU updates keep to one thread, for equal bits."""
 
-    def __init__(self, config: EvolutionConfig, center: Vector, task: LowRankBatches) -> None:
+    def __init__(self, config: EvolutionConfig, center: Vector, task: LowRankBatches, flat: FlatParameters) -> None:
         rates = Rates(**{name: getattr(config, name) for name in Rates.__dataclass_fields__})
         start = torch.from_numpy(center)
         strategy: Any = LowRankES(start, task.parts, rates, config.seed, resolve_device(task.device))
-        super().__init__(config, strategy, None)
+        super().__init__(config, strategy, task, flat)
         self.strategy: Any = strategy
 
     @property
