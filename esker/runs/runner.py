@@ -159,7 +159,7 @@ def _leave(folder: RunFolder | MemoryRun, state: Any, status: str) -> None:
         folder.unlock()
 
 
-def _keep(folder: RunFolder, snapshot: Snapshot) -> None:
+def _keep(folder: RunFolder | MemoryRun, snapshot: Snapshot) -> None:
     if np.isfinite(snapshot.arrays["center"]).all():  # what cannot act is not kept
         folder.checkpoint(snapshot, latest=True)
 
