@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ import torch
 import worlds
 from torch_modules import Plain
 
+import esker
 from esker.errors import UsageError
 from esker.policies.custom import network_name
 from esker.policies.module import module_network
@@ -67,3 +69,11 @@ def test_what_is_no_network_is_refused() -> None:
         network_name(3)
     with pytest.raises(UsageError, match="was a Python object; pass it again"):
         module_network("gone:<Net>", (3,), 2, images=False)
+
+
+def test_images_that_the_user_flattens_are_vectors_for_training_and_for_the_loaded_policy(tmp_path: Path) -> None:
+    options = {"population": 4, "hidden": (4,), "generations": 1, "center_episodes": 1, "quiet": True, "workers": 0}
+    flat = "gymnasium.wrappers:FlattenObservation"
+    run = esker.train("worlds:Screen", wrapper=[flat], preset=None, run_dir=str(tmp_path / "run"), **options)
+    assert run.folder.about()["observation_space"]["shape"] == [64]
+    assert run.policy("latest").act(np.zeros(64, dtype=np.uint8)).shape == (1,)

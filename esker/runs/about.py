@@ -15,14 +15,14 @@ from esker.errors import UsageError
 from esker.noise.fingerprint import fingerprint
 from esker.policies import spaces
 from esker.runs.folder import RunFolder
-from esker.worlds.environments import Env
+from esker.worlds.environments import Env, Flattened
 
 
 def describe(env: Env) -> dict[str, Any]:
     """Spaces, versions and fingerprint of a run that begins now."""
     from esker import __version__
 
-    raw = env.env if isinstance(env, gym.wrappers.FlattenObservation) else env
+    raw = env.env if isinstance(env, Flattened) else env
     return {
         "observation_space": spaces.to_json(raw.observation_space),
         "action_space": spaces.to_json(env.action_space),

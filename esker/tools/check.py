@@ -17,7 +17,7 @@ from esker.policies.observations import is_image
 from esker.presets import for_environment
 from esker.tools.observations import observation_faults
 from esker.worlds.atari import Atari
-from esker.worlds.environments import Env, reset_is_exact, resolve, silence
+from esker.worlds.environments import Env, Flattened, reset_is_exact, resolve, silence
 from esker.worlds.limits import DEFAULT_LIMIT, time_limit
 
 HERE = Path(__file__).resolve().parent.parent  # esker's own files
@@ -75,7 +75,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
     environment, notices = resolve(name, kwargs=read_values(kwargs), wrappers=wrappers, atari=Atari())
     env = environment.make()
     head = head_for(env.action_space)
-    unflattened = getattr(env, "env", env) if type(env).__name__ == "FlattenObservation" else env
+    unflattened = env.env if isinstance(env, Flattened) else env
     try:
         used = reset_is_exact(env)
         with silence():

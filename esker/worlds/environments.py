@@ -132,6 +132,10 @@ def _wrapped(env: Env, path: str) -> Env:
     return result
 
 
+class Flattened(gym.wrappers.FlattenObservation[Any, Any, Any]):
+    """Observations flattened by us and not by the user: what policies are given is what the user's environment has."""
+
+
 def _flattened(env: Env) -> Env:
     """The environment with its observations as one vector. What has no fixed size, or images inside, raises UsageError."""
     space = env.observation_space
@@ -145,7 +149,7 @@ def _flattened(env: Env) -> Env:
     try:
         if space.is_np_flattenable and (size := gym.spaces.flatdim(space)) > MOST_NUMBERS:
             raise UsageError(f"observations of {space} are {size:,} numbers; expected at most {MOST_NUMBERS:,}: wrap them")
-        env = gym.wrappers.FlattenObservation(env)
+        env = Flattened(env)
     except NotImplementedError as error:
         raise UsageError(f"observations of {space} cannot be flattened; wrap the environment first") from error
     if not isinstance(env.observation_space, gym.spaces.Box):
