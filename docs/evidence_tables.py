@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import evidence_choices
 import evidence_functions
 import evidence_language
 import evidence_peers
@@ -163,6 +164,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "shipped": shipped,
     "hybrids-halfcheetah": lambda: hybrids("HalfCheetah-v5"),
     "hybrids-swimmer": lambda: hybrids("Swimmer-v5"),
+    "best": evidence_choices.best,
+    "defaults": evidence_choices.defaults,
     "aes-rules": aes_rules,
     "reference-frames": reference_frames,
     "evolution": evolution,
