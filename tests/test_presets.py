@@ -115,3 +115,20 @@ def test_humanoids_presets_have_the_networks_of_the_repositorys_files(algo):
     options = presets.find(f"humanoid/{algo}", algo).options
     small = algo in ("td3", "aes-rl")
     assert (options["hidden"], options["lr"]) == (([256, 256], 0.0003) if small else ([400, 300], 0.001))
+
+
+def test_default_algorithm_names_the_one_that_was_seen_to_do_much_better():
+    (found,) = [notice for notice in configure("HalfCheetah-v5", {}).notices if "esker train" in notice]
+    assert found.endswith("esker train HalfCheetah-v5 --algo aes-rl")
+    assert "median 11,880" in found
+    asked = [configure("HalfCheetah-v5", {}, algo="es"), configure("HalfCheetah-v5", {}, preset="halfcheetah/ars")]
+    assert not [notice for one in (*asked, configure("Swimmer-v5", {})) for notice in one.notices if "esker train" in notice]
+
+
+def test_preset_named_as_better_has_evidence_and_is_what_its_algorithm_takes():
+    every = presets.load_all()
+    for preset in every.values():
+        if preset.better is not None:
+            other = every[preset.better]
+            assert other.evidence
+            assert presets.for_environment(preset.env, other.algo) == other

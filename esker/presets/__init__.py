@@ -27,6 +27,7 @@ class Preset:
     evidence: str | None
     options: dict[str, Any]
     automatic: bool = False  # of several with evidence, the one that an environment gets by itself
+    better: str | None = None  # another algorithm's preset that was seen to go much further, or with far fewer steps
 
     @property
     def policy(self) -> Path | None:
@@ -55,8 +56,8 @@ def presets_for(env: str | None = None) -> list[Preset]:
 
 def _read(path: Path, name: str) -> Preset:
     values = tomllib.loads(path.read_text())
-    about, evidence, automatic = values["about"], values.get("evidence"), values.get("automatic", False)
-    return Preset(name, values["env"], values["algo"], about, evidence, values["options"], automatic)
+    optional = {key: values[key] for key in ("automatic", "better") if key in values}
+    return Preset(name, values["env"], values["algo"], values["about"], values.get("evidence"), values["options"], **optional)
 
 
 def find(name: str, algo: str) -> Preset:

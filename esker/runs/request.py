@@ -72,6 +72,8 @@ def configure(
             own = for_environment(environment.name, algorithm.name)
             instead = f"; its own is {own.name}" if own else ""
             notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
+        if preset == "auto" and algo is None and said.algo is None:
+            notices += _better(chosen)
     done = translate(said.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
     file, renamed = modernize(done.values)
     notices += renamed + done.notices
@@ -83,6 +85,15 @@ def configure(
     result = _build(algorithm, chosen if preset == "auto" else None, base, file, options, named)
     environment = replace(environment, **algorithm.environment(result))
     return Request(algorithm, result, environment, notices + fitted, asked, file, done.derived)
+
+
+def _better(chosen: Preset) -> list[str]:
+    """The algorithm to take instead of the default one, where it was seen to do much better."""
+    other = load_all()[chosen.better] if chosen.better else None
+    if other is None or other.evidence is None:
+        return []
+    seen = other.evidence.partition(";")[0].partition(" (")[0]
+    return [f"{other.algo} needs far fewer steps here ({seen}): esker train {other.env} --algo {other.algo}"]
 
 
 def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, Any]) -> Any:
