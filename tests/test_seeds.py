@@ -82,14 +82,14 @@ def test_wrong_request_is_one_line_with_status_2(tmp_path: Path) -> None:
     assert errors.count("\n") == 1
 
 
-def test_interrupt_saves_every_seed(tmp_path: Path) -> None:
+def test_termination_saves_every_seed_as_ctrl_c_does(tmp_path: Path) -> None:
     process = train(tmp_path, "--seeds", "0..1", "--jobs", "2", "--generations", "1000000")
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if all((tmp_path / "runs" / "all" / f"s{seed}" / "journal.jsonl").exists() for seed in (0, 1)):
             break
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "continue each with: esker resume" in errors

@@ -21,6 +21,7 @@ from rich.table import Table
 from esker.errors import RunError, UsageError
 from esker.logs.text import number
 from esker.runs.listing import last_row
+from esker.runs.runner import terminate_as_interrupt
 
 POLL_SECONDS = 0.2
 MOST_SEEDS = 10_000
@@ -94,7 +95,8 @@ class SideBySide:
         if shown:
             live.start()
         try:
-            self._work()
+            with terminate_as_interrupt():
+                self._work()
         except KeyboardInterrupt:
             self._interrupt()
             paths = " ".join(str(run.path) for run in self.runs if run.path)

@@ -62,7 +62,7 @@ def run(
     try:
         opened = open_engine() if open_engine else session.open(observer)
         spent, wall_time = state.progress.wall_time, state.config.wall_time
-        with _terminate_as_interrupt(), contextlib.closing(opened) as engine, deadline(wall_time, spent) as limit:
+        with terminate_as_interrupt(), contextlib.closing(opened) as engine, deadline(wall_time, spent) as limit:
             if isinstance(observer, Pulsed):
                 observer.pulse(pulse_of(engine, state))
             try:
@@ -165,7 +165,7 @@ def _keep(folder: RunFolder | MemoryRun, snapshot: Snapshot) -> None:
 
 
 @contextlib.contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
+def terminate_as_interrupt() -> Iterator[None]:
     """Let SIGTERM end training as Ctrl-C does: saved, then out."""
 
     def interrupt(number: int, frame: Any) -> None:
