@@ -14,7 +14,7 @@ from small_runs import small_run
 
 import esker
 from esker.cli import main
-from esker.logs.plot import grid_of
+from esker.logs.plot import grid_of, short_number
 from esker.runs.curves import Curve, aggregate, smooth
 from esker.runs.folder import RunFolder
 from esker.runs.groups import differences, group_runs
@@ -34,6 +34,15 @@ def test_aggregate_covers_what_all_seeds_reached() -> None:
     np.testing.assert_allclose(band.average, [6, 11, 16])
     np.testing.assert_allclose(band.low, [5, 10, 15])
     np.testing.assert_allclose(band.high, [7, 12, 17])
+    assert band.cut  # 15 of 20: a reader must know
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (400, "400"), (-1250, "−1,250"), (2.5e6, "2.5M"), (4e5, "400k"), (-12500, "−12.5k"), (0.1 + 0.2, "0.3")],
+)
+def test_marks_are_written_as_people_say_them(value: float, text: str) -> None:
+    assert short_number(value) == text
 
 
 def test_configurations_that_are_presets_bear_their_names() -> None:
@@ -62,7 +71,7 @@ def test_seed_that_reached_its_goal_is_carried_to_the_end_of_the_others() -> Non
 def test_mean_of_seeds_that_all_reached_their_goal_ends_at_the_longest() -> None:
     band = aggregate([curve([0, 10], [0, 500], ended=True), curve([0, 30], [100, 500], ended=True)])
     assert band is not None
-    assert (band.x[-1], band.average[-1], band.carried) == (30, 500, 1)
+    assert (band.x[-1], band.average[-1], band.carried, band.cut) == (30, 500, 1, False)
 
 
 def test_deviation_stays_within_what_the_seeds_did() -> None:

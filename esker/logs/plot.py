@@ -49,14 +49,14 @@ def draw(groups: Sequence[Group], output: Path, figure: Figure | None = None) ->
     rows, columns = grid_of(len(environments))
     size = figure.size or (PANEL[0] * columns, PANEL[1] * rows)
     picture, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    carried = 0
+    drawn: list[Band] = []
     for panel, env in zip(axes.flat, environments, strict=False):
-        carried += _panel(panel, [group for group in groups if group.env == env], figure, average, band)
+        drawn += _panel(panel, [group for group in groups if group.env == env], figure, average, band)
         panel.set(title=figure.title or env, xlabel=AXIS_LABELS[figure.x], ylabel=_spoken(figure.y))
     for panel in axes.flat[len(environments) :]:
         panel.set_visible(False)
     said = [note for group in groups for note in group.notes()]
-    text = caption(groups, average, band, carried)
+    text = caption(groups, average, band, sum(one.carried for one in drawn), any(one.cut for one in drawn))
     if figure.caption and text:
         picture.supxlabel(text, fontsize=7, color="#555555", wrap=True)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def grid_of(panels: int) -> tuple[int, int]:
     return math.ceil(panels / columns), columns
 
 
-def caption(groups: Sequence[Group], average: str, band: str, carried: int) -> str:
+def caption(groups: Sequence[Group], average: str, band: str, carried: int, cut: bool = False) -> str:
     """What the lines and bands are, for the figure's foot; empty where every line is one run."""
     if all(len(group.distinct) == 1 for group in groups):
         return ""
@@ -86,7 +86,7 @@ def caption(groups: Sequence[Group], average: str, band: str, carried: int) -> s
     if carried:
         seeds = "1 seed stopped at its goal and is" if carried == 1 else f"{carried} seeds stopped at their goal and are"
         text += f"; {seeds} carried on at the last value"
-    return text
+    return text + "; a line ends where the shortest of its seeds does" * cut
 
 
 def _check(groups: Sequence[Group], output: Path, figure: Figure) -> None:
@@ -111,9 +111,9 @@ def _methods(groups: Sequence[Group], figure: Figure) -> tuple[str, str]:
     return average, band
 
 
-def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, band: str) -> int:
-    """Draw one environment; returns how many seeds were carried on after their goal."""
-    carried = 0
+def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, band: str) -> list[Band]:
+    """Draw one environment; returns what was drawn of each group."""
+    drawn = []
     for number, group in enumerate(groups):
         color = COLORS[number % len(COLORS)]
         curves = [smooth(run.curve(figure.x, figure.y), figure.smoothing) for run in group.distinct]
@@ -122,12 +122,12 @@ def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, ba
             continue
         label = group.label + (f" ({group.count_text()})" if len(curves) > 1 else "")
         _lines(panel, found, curves if len(curves) > 1 and figure.each_seed else [], color, label)
-        carried += found.carried
+        drawn.append(found)
     for reference in figure.references:
         if reference.env in (None, groups[0].env):
             panel.axhline(reference.value, color="#555555", linewidth=1, linestyle=(0, (4, 3)), label=reference.name or None)
     _finish(panel, figure)
-    return carried
+    return drawn
 
 
 def _lines(panel: Any, band: Band, curves: Sequence[Curve], color: str, label: str) -> None:
@@ -146,7 +146,8 @@ def _lines(panel: Any, band: Band, curves: Sequence[Curve], color: str, label: s
 def _finish(panel: Any, figure: Figure) -> None:
     panel.grid(alpha=0.25, linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)
-    panel.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=True)
+    panel.xaxis.set_major_formatter(short_number)
+    panel.yaxis.set_major_formatter(short_number)
     if "x" in figure.log:
         panel.set_xscale("log")
         _log_ticks(panel.xaxis)
@@ -160,12 +161,21 @@ def _finish(panel: Any, figure: Figure) -> None:
 
 
 def _log_ticks(axis: Any) -> None:
-    """Marks at 1, 2 and 5 times a power of ten, written as people say them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """Marks at 1, 2 and 5 times a power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value:g}"))
+    axis.set_major_formatter(short_number)
     axis.set_minor_formatter(NullFormatter())
+
+
+def short_number(value: float, _: int | None = None) -> str:
+    """A mark on an axis as people say it: 2.5M, 400k, -1,200, 0.02."""
+    size = abs(value)
+    if size >= 1e4:
+        unit, name = (1e6, "M") if size >= 1e6 else (1e3, "k")
+        return f"{value / unit:.4g}{name}".replace("-", "−")
+    return f"{value:,.6g}".replace("-", "−")
 
 
 def _matplotlib() -> Any:

@@ -12,6 +12,7 @@ from esker.runs.statistics import AVERAGES, bootstrap_interval
 
 Values = NDArray[np.float64]
 POINTS = 400  # of an aggregated curve; more are not told apart on paper
+CUT = 0.95  # of the longest seed: a line that ends before this is remarked on
 MANY_SEEDS = 5  # from here on the interquartile mean is the default
 AVERAGE_NAMES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 BAND_NAMES = {
@@ -40,6 +41,7 @@ class Band:
     low: Values
     high: Values
     carried: int  # seeds whose last value was carried on
+    cut: bool  # a seed that is not finished ends the line well before the others end
 
 
 def smooth(curve: Curve, strength: float) -> Curve:
@@ -80,7 +82,8 @@ def aggregate(curves: Sequence[Curve], average: str = "mean", band: str = "std")
     low, high = _edges(values, middle, average, band)
     lowest, highest = values.min(axis=0), values.max(axis=0)
     carried = sum(curve.ended and curve.x[-1] < grid[-1] for curve in curves)
-    return Band(grid, middle, np.clip(low, lowest, highest), np.clip(high, lowest, highest), carried)
+    cut = bool(grid[-1] < CUT * max(curve.x[-1] for curve in curves))
+    return Band(grid, middle, np.clip(low, lowest, highest), np.clip(high, lowest, highest), carried, cut)
 
 
 def _edges(values: Values, middle: Values, average: str, band: str) -> tuple[Values, Values]:
