@@ -18,7 +18,7 @@ class Progress:
 
     A maximum over noisy readings picks lucky ones. So a centre is judged by its own episodes together with those of the
     centres just before it, `CERTAIN` in all: it becomes the best if the lower end of their mean (one standard error below
-    it) is the highest so far. Until that many episodes were seen, the newest centre is the best.
+    it) is the highest so far. Until that many episodes were seen, the newest centre is the best, with the mean of its own.
     """
 
     env_steps: int = 0
@@ -49,8 +49,9 @@ class Progress:
         improves, self.recent = self.improves(returns, certain), self._window(returns, certain)
         if improves:
             window = [value for part in self.recent for value in part]
-            self.best_return, self.best_generation = statistics.fmean(window), generation
-            self.best_bound = lower_bound(window) if len(window) >= certain else None
+            enough = len(window) >= certain
+            self.best_return, self.best_generation = statistics.fmean(window if enough else returns), generation
+            self.best_bound = lower_bound(window) if enough else None
         reached = config.goal is not None and statistics.fmean(returns) >= config.goal
         self.goal_streak = self.goal_streak + 1 if reached else 0
 

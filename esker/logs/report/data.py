@@ -123,6 +123,7 @@ def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
     kept = thinned(len(run.rows), points)
     rows = [run.rows[index] for index in kept]
     last = run.rows[-1] if run.rows else {}
+    ended = run.folder.judged_rows(run.rows)[-1:]  # the centre that the run ended with, where it was evaluated
     return {
         "name": run.name,
         "group": group,
@@ -132,7 +133,8 @@ def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
         "stalls": [[generation, text] for generation, text in stalls(run.rows)],
         "generations": len(run.rows),
         "best": run.best_return,
-        "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes", "center_return")},
+        "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes")}
+        | {"center_return": ended[0].get("center_return") if ended else None},
         "curves": {name: [row.get(name) for row in rows] for name in (*AXES.values(), *COLUMNS)},
         "distribution": distribution(run, points // 2),
         "config": {name: _text(value) for name, value in run.config.items()},
