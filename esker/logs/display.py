@@ -17,7 +17,14 @@ from esker.logs.text import duration, number, rate, sparkline, stretches
 Cell = tuple[str, str]
 GAP = 2  # blanks between two columns
 MOST_PAIRS = 4  # of a label and a value in one line
-FORMATS = {"sigma": "{:.3g}", "gradient_norm": "{:.3g}", "critic_updates": "{:,}", "rl_share": "{:.2f}"}
+FORMATS = {
+    "sigma": "{:.3g}",
+    "gradient_norm": "{:.3g}",
+    "critic_updates": "{:,}",
+    "critic_loss": "{:.3g}",
+    "actor_loss": "{:.3g}",
+    "rl_share": "{:.2f}",
+}
 
 
 def pulse_text(pulse: Pulse) -> str:

@@ -57,7 +57,8 @@ def presets_for(env: str | None = None) -> list[Preset]:
 def _read(path: Path, name: str) -> Preset:
     values = tomllib.loads(path.read_text())
     optional = {key: values[key] for key in ("automatic", "better") if key in values}
-    return Preset(name, values["env"], values["algo"], values["about"], values.get("evidence"), values["options"], **optional)
+    required = (values["env"], values["algo"], values["about"], values.get("evidence"), values["options"])
+    return Preset(name, *required, **optional)
 
 
 def find(name: str, algo: str) -> Preset:
