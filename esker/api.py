@@ -147,7 +147,8 @@ def resume(
     """
     folder = RunFolder.open(Path(run_dir))
     env = _again(folder, env, network)
-    asked, notices = _beyond_goal(folder, whole_goal(modernize(changes)[0]))
+    renamed, old_names = modernize(changes)
+    asked, notices = _beyond_goal(folder, whole_goal(renamed))
     given = frozenset(asked) | (frozenset() if env is None else {"env"}) | (frozenset() if network is None else {"network"})
     local = asked.get("engine", folder.values().get("engine", "local")) == "local"
     folder.check_trust(trust, given | (OF_CLUSTER if local else frozenset()))
@@ -163,7 +164,7 @@ def resume(
     for name in config.log if "log" in asked else ():
         find_logger(name)
     environment = algorithm.find(config, folder.about()) if algorithm.find else environment_of(config, env)
-    notices += [*mended, *connect.join_engine(config, algorithm.workers(config))]
+    notices += [*old_names, *mended, *connect.join_engine(config, algorithm.workers(config))]
     stepped, said = session.check_machine(folder, config, environment)
     if asked:
         values = folder.values()

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from esker.commands.base import Commands, add_trust, command, console, next_commands, run_path
 from esker.config.flags import Parser, add_options
-from esker.config.legacy import OLD_NAMES, modernize
+from esker.config.legacy import OLD_NAMES
 from esker.config.resume import ResumeOptions
 
 KNOWN = {option.name for option in fields(ResumeOptions)} | set(OLD_NAMES)
@@ -30,7 +30,7 @@ def run(namespace: Namespace) -> int:
     from esker import api
     from esker.logs.observers import observer_for
 
-    changes, _ = modernize({name: value for name, value in vars(namespace).items() if name in KNOWN})
+    changes = {name: value for name, value in vars(namespace).items() if name in KNOWN}
     quiet = bool(changes.get("quiet"))
     run = api.resume(run_path(namespace.run), observer=observer_for(console(), quiet), trust=namespace.trust, **changes)
     if not quiet:

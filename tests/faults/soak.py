@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
-from kills import MARK, marked  # noqa: E402
+from kills import MARK, marked, shared_memory  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
 MEMORY, THROUGHPUT = 0.05, 0.10  # what may change from the second tenth of the time to the last
@@ -44,6 +44,7 @@ class Soak:
         self.path, self.notes, self.workers = place / "run", place / "notes", workers
         self.notes.mkdir()
         self.looks: list[Look] = []
+        self.mapped: set[str] = set()  # shared memory that was seen in use
         self.ended: dict[int, float] = {}  # processor time of each process at the last look at it
         self.process = self.start(begin=True)
 
@@ -60,6 +61,7 @@ class Soak:
 
     def look(self) -> None:
         """Note memory, steps and processor time."""
+        self.mapped |= shared_memory(self.path)
         workers = [pid for pid in marked(self.path) if pid != self.process.pid]
         for pid in (self.process.pid, *workers):
             self.ended[pid] = _processor(pid)
@@ -176,7 +178,6 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--every", type=float, default=5, help="seconds between two looks")
     given = parser.parse_args()
-    memory = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="esker-soak-") as place:
         os.environ["XDG_STATE_HOME"] = place
         run = Soak(Path(place), given.workers)
@@ -184,7 +185,7 @@ def main() -> int:
             faults = soak(run, given.minutes, given.every)
         finally:
             run.kill(marked(run.path))
-    left = {name for name in set(os.listdir("/dev/shm")) - memory if "ray" not in name and not name.startswith("sem.")}
+    left = run.mapped & set(os.listdir("/dev/shm"))
     faults += [f"left in shared memory: {sorted(left)}"] if left else []
     print("\n".join(faults) or f"{given.minutes:g} minutes, no faults")
     return 1 if faults else 0

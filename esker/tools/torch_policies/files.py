@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,16 +30,18 @@ FILES = {
 def write(form: str, policy: Policy, path: Path) -> None:
     """Write a policy in one form."""
     module = TorchPolicy(policy)
-    example = _example(policy, module)
+    example, buffer = _example(policy, module), io.BytesIO()  # torch raises no OSError where a disk is full
     with _quiet():
-        if form == "state-dict":
-            torch.save(state_dict(policy), path)
-        elif form == "torchscript":
-            torch.jit.trace(module, example, check_trace=False).save(str(path))  # type: ignore[no-untyped-call]
-        elif form == "torch-export":
-            torch.export.save(torch.export.export(module, example, dynamic_shapes=_dynamic(module)), path)
-        else:
+        if form == "onnx":
             _write_onnx(module, example, path)
+            return
+        if form == "state-dict":
+            torch.save(state_dict(policy), buffer)
+        elif form == "torchscript":
+            torch.jit.save(torch.jit.trace(module, example, check_trace=False), buffer)  # type: ignore[no-untyped-call]
+        else:
+            torch.export.save(torch.export.export(module, example, dynamic_shapes=_dynamic(module)), buffer)
+    path.write_bytes(buffer.getvalue())
 
 
 def read(form: str, policy: Policy, path: Path) -> Step:
