@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from typing import Any
@@ -91,3 +92,21 @@ def asynchronous() -> str:
     data = load("hybrids-speed")["asynchronous"]["cases"]
     rows = [[f"`{name}`", *(cell for cell in case.values())] for name, case in data.items()]
     return table(["algorithm", *next(iter(data.values()))], rows)
+
+
+MEMBERS, CORE_SECONDS, CORES_OF_A_NODE = 10_000, 0.5, 64
+COORDINATOR, PER_NODE, UPDATE = 0.047, 0.00085, 0.033  # seconds, from the readings above
+
+
+def cluster_model() -> str:
+    """What the constants of one small machine predict for clusters."""
+    rows = []
+    for cores in (1_440, 4_096, 8_192):
+        nodes = math.ceil(cores / CORES_OF_A_NODE)
+        simulation = math.ceil(MEMBERS / cores) * CORE_SECONDS
+        rest = COORDINATOR + PER_NODE * nodes + UPDATE
+        whole = simulation + rest
+        rows.append(
+            [f"{cores:,}", nodes, f"{simulation:.1f} s", f"{rest:.2f} s", f"{whole:.2f} s", f"{simulation / whole:.0%}"]
+        )
+    return table(["cores", "nodes of 64", "⌈N/c⌉ · ℓ", "coordinator and update", "T", "share of simulation"], rows)

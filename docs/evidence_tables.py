@@ -131,6 +131,32 @@ def aes_rules() -> str:
     return table(["`--mean-update`", "`--var-update fixed --fixed-var-n 10`", "`--var-update adaptive`"], rows)
 
 
+def mean_episodes() -> str:
+    """The centre of AES-RL after equal steps, with one and with five episodes of the mean for each individual."""
+    data = load("halfcheetah-aes-rl")
+    rows = []
+    for counted, steps in (
+        ("simulated", 600_000),
+        ("simulated", 1_000_000),
+        ("simulated", 2_000_000),
+        ("training", 300_000),
+        ("training", 970_000),
+    ):
+        key = "env_steps" if counted == "simulated" else "training_steps"
+        cells = [
+            " · ".join(number(late(seed["curve"], key, steps)) for seed in runs["seeds"])
+            for runs in (data, data["earlier"][0])
+        ]
+        rows.append([f"after {million(steps)} {counted} steps", *cells])
+    return table(["", "1 episode", "5 episodes"], rows)
+
+
+def late(curve: dict[str, list[float]], key: str, steps: int) -> float:
+    """The mean of the last three rows up to some steps."""
+    count = sum(value <= steps for value in curve[key])
+    return statistics.fmean(curve["center_return"][max(0, count - 3) : count])
+
+
 def reference_frames() -> str:
     """Virtual batch normalisation with fewer frames."""
     found = load("reference-frames")["reference_frames"]
@@ -167,6 +193,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "best": evidence_choices.best,
     "defaults": evidence_choices.defaults,
     "aes-rules": aes_rules,
+    "mean-episodes": mean_episodes,
+    "cluster-model": evidence_speed.cluster_model,
     "reference-frames": reference_frames,
     "evolution": evolution,
     "recovery": evidence_speed.recovery,

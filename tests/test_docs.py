@@ -64,3 +64,9 @@ def test_the_reference_names_what_exists_and_leaves_out_nothing_public() -> None
 def test_a_guide_has_no_measured_figures(page: Path) -> None:
     text = re.sub(r"<!-- generated: .*?<!-- end -->|```.*?```", "", page.read_text(), flags=re.S)
     assert MEASURED.findall(text) == []
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "evidence").glob("*.md")), ids=lambda page: page.name)
+def test_tables_of_numbers_are_generated(page: Path) -> None:
+    text = re.sub(r"<!-- generated: .*?<!-- end -->", "", page.read_text(), flags=re.S).partition("## Single readings")[0]
+    assert [row for row in re.findall(r"^\|.*$", text, re.M) if re.search(r"\d", row)] == []
