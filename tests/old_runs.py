@@ -62,7 +62,15 @@ KEPT: dict[str, dict[str, Any]] = {
     "acem-rl": ASYNC | {"algo": "acem-rl", "population": 4, "damp_tau": 0.95, "damp_init": 0.0010127768360301604},
     "one-plus-one": ASYNC | {"algo": "one-plus-one", "mean_episodes": 2},
     "aes-rl": AES,
-    "evolution": {"algo": "function", "workers": 0, "population": 8, "lr": 0.05, "table_size": 5000, "weight_decay": 0.01},
+    "evolution": {
+        "algo": "function",
+        "workers": 0,
+        "sigma": 0.1,
+        "population": 8,
+        "lr": 0.05,
+        "table_size": 5000,
+        "weight_decay": 0.01,
+    },
 }
 # Of these only the results are kept.
 FRESH: dict[str, dict[str, Any]] = {
@@ -77,7 +85,14 @@ FRESH: dict[str, dict[str, Any]] = {
     "td3-bursts": HYBRID | {"algo": "td3", "generation_steps": 30, "update_every": 5, "policy_delay": 3},
     "cem-rl-late": CEM | {"algo": "cem-rl", "rl_start": 100, "antithetic": False, "divide_variance": False},
     "aes-rl-fixed": AES | {"mean_update": "fixed-linear", "negative_ratio": 0.2, "var_update": "fixed", "fixed_var_n": 10},
-    "evolution-batch": {"algo": "function", "population": 8, "lr": 0.05, "noise": "counter", "evaluations_per_member": 2},
+    "evolution-batch": {
+        "algo": "function",
+        "sigma": 0.1,
+        "population": 8,
+        "lr": 0.05,
+        "noise": "counter",
+        "evaluations_per_member": 2,
+    },
 }
 CASES = KEPT | FRESH
 

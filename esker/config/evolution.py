@@ -20,9 +20,6 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
     algo: str = option("function", "algorithm")
     env: str = option("reward function", "the reward: its import path, where it has one")
     model: str = option("module", "what makes the model: an import path, or what it is")
-    population: int = option(50, "members per iteration", low=2, high=10_000_000)
-    sigma: float = option(0.1, "scale of the perturbations", above=0, high=1e6)
-    lr: float = option(0.001, "learning rate of the optimizer", above=0, high=1e6)
     noise: NoiseKind = option("table", "perturbations from a shared table, drawn by counter, or low-rank (EGGROLL)")
     table_size: int = option(DEFAULT_TABLE_SIZE, "normals in the shared table", low=1)
     rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1, high=10_000)
@@ -40,6 +37,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
     executor: Literal["processes", "threads"] = option("processes", "what a worker is")
     timeout: float | None = option(None, "seconds that one evaluation may take before its worker is replaced", above=0)
     device: str | None = option(None, "where members are evaluated (default: where the model is)")
+    gradients: bool = option(False, "let rewards compute gradients; without, torch records nothing")
     final: Literal["best", "last"] = option("best", "the parameters that the model ends with")
     on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails stops the run, or ranks last")
 

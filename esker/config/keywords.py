@@ -186,6 +186,7 @@ class EvolutionOptions(TypedDict, total=False):
     generations: int | None
     goal: float | None
     gpus_per_node: float
+    gradients: bool
     inexact: bool
     keep: int | None
     log: Sequence[Literal["tensorboard", "wandb", "csv"]] | str

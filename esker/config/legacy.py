@@ -49,6 +49,11 @@ def whole_goal(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a run folder of any version: there `actors` gave way to `workers` and to `deterministic`."""
+    """The values of a run folder of any version: there `actors` gave way to `workers` and to `deterministic`.
+
+    Rewards had gradients before there was an option.
+    """
+    if values.get("algo") == "function":
+        values = {**values, "gradients": values.get("gradients", True)}
     gives_way = "workers" in values or values.get("deterministic", False)
     return modernize({name: value for name, value in values.items() if name != "actors" or not gives_way})[0]

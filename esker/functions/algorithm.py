@@ -53,7 +53,7 @@ def task_of(config: EvolutionConfig, problem: Problem, flat: FlatParameters) -> 
     return Functions(
         subject=flat.subject,
         layout=flat.layout,
-        call=call_of(by_workers if problem.reward is None else problem.reward, problem.test_kwargs),
+        call=call_of(problem.reward or by_workers, problem.test_kwargs, gradients=config.gradients),
         seed=config.seed,
         device=device_of(config, flat),
         antithetic=config.antithetic,
@@ -67,7 +67,7 @@ def _batch_task(config: EvolutionConfig, flat: FlatParameters, reward_batch: Fun
     task = BatchTask(
         subject=flat.subject,
         layout=flat.layout,
-        call=call_of(reward_batch, {}, "reward_batch"),
+        call=call_of(reward_batch, {}, "reward_batch", config.gradients),
         seed=config.seed,
         device=device_of(config, flat),
         antithetic=config.antithetic,

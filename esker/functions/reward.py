@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -29,8 +30,18 @@ class Call:
     model: bool
     weights: bool
     seed: bool
+    gradients: bool = False  # otherwise torch records nothing
 
     def __call__(self, model: Any, weights: Callable[[], Any], seed: int, options: Mapping[str, Any]) -> Any:
+        with contextlib.nullcontext() if self.gradients else torch.no_grad():
+            try:
+                return self._call(model, weights, seed, options)
+            except RuntimeError as error:
+                if self.gradients or "does not require grad" not in str(error):
+                    raise
+                raise BadReward("the reward asks for gradients, which rewards have none of; add gradients=True") from error
+
+    def _call(self, model: Any, weights: Callable[[], Any], seed: int, options: Mapping[str, Any]) -> Any:
         keywords = dict(options)
         if self.weights:
             keywords["weights"] = weights()
@@ -39,20 +50,20 @@ class Call:
         return self.function(*((model,) if self.model else ()), **keywords)
 
 
-def call_of(function: Function, options: Mapping[str, Any], name: str = "reward") -> Call:
+def call_of(function: Function, options: Mapping[str, Any], name: str = "reward", gradients: bool = False) -> Call:
     """How to call a function, from its signature. One that cannot be called so raises UsageError."""
     if not callable(function):
         raise UsageError(f"{name} is a {type(function).__name__}; expected a function that takes the model")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some built-in functions do not tell
-        return Call(function, model=True, weights=False, seed=False)
+        return Call(function, model=True, weights=False, seed=False, gradients=gradients)
     free = [p for p in signature.parameters.values() if not _bound(function, p.name)]
     keywords = {p.name for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     positional = [p for p in free if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
     weights = "weights" in keywords
     model = not weights or any(p.name not in ("weights", "seed", *options) for p in positional)
-    call = Call(function, model=model, weights=weights, seed="seed" in keywords)
+    call = Call(function, model=model, weights=weights, seed="seed" in keywords, gradients=gradients)
     _check(call, signature, {}, name)
     if options:
         _check(call, signature, options, name)

@@ -40,7 +40,7 @@ class OpenAIES:
         self,
         center: ArrayLike | torch.Tensor,
         *,
-        population: int = 100,
+        population: int = 40,
         sigma: float = 0.02,
         lr: float = 0.01,
         optimizer: OptimizerName = "adam",
