@@ -89,11 +89,17 @@ def learning() -> str:
         ]
         note = f"\n- {data['note'][0].upper()}{data['note'][1:]}." if data.get("note") else ""
         parts.append(
-            f"### {data['preset']}\n\n![{data['preset']}](curves/{result.file}.svg)\n\n```\n{data['command']}\n```\n\n"
-            + "\n".join(facts)
-            + note
+            f"### {data['preset']}\n\n![{data['preset']}](curves/{result.file}.svg){video(result.file)}\n\n"
+            f"```\n{data['command']}\n```\n\n" + "\n".join(facts) + note
         )
     return "\n\n".join(parts)
+
+
+def video(name: str) -> str:
+    """A picture of the policy that comes with the preset, where there is one."""
+    if not (ROOT / "docs" / "pictures" / f"{name}.gif").exists():
+        return ""
+    return f" ![the policy that comes with esker](../pictures/{name}.gif)"
 
 
 def hybrids(env: str) -> str:

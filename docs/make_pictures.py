@@ -114,10 +114,13 @@ def screenshots(page: Path, sweep: Path) -> None:
 
 
 def videos() -> None:
-    """Small videos of policies that come with esker, as mp4 and as GIF."""
-    for name, steps, size in (("cartpole/es", 150, 300), ("halfcheetah/ars", 60, 200), ("humanoid/ars", 100, 200)):
-        target = PICTURES / f"{name.partition('/')[0]}.mp4"
-        esker_command("render", name, "--caption", "--gif", "--max-steps", steps, "--size", size, "-o", target)
+    """Small GIFs of the policies that come with esker."""
+    lengths = {"cartpole/es": 150, "halfcheetah/ars": 60, "swimmer/ars": 50}
+    for preset in esker.presets():
+        if preset.policy is not None:
+            target = PICTURES / f"{preset.name.replace('/', '-')}.gif"
+            steps = lengths.get(preset.name, 100)
+            esker_command("render", preset.name, "--caption", "--max-steps", steps, "--size", 200, "-o", target)
 
 
 def make() -> None:
