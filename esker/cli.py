@@ -26,7 +26,7 @@ class Version(Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; answers its exit status."""
+    """Run one command and return its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] and given[0] in WITH_OPTIONS:
         sys.path.insert(0, os.getcwd())  # `module:make_env` means the user's own folder too

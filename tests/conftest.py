@@ -23,7 +23,7 @@ os.environ["XDG_STATE_HOME"] = STATE_HOME.name
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command line as a user would, in an empty folder; answers status, output and errors."""
+    """Run the command line as a user would, in an empty folder; returns status, output and errors."""
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"PYTHONPATH": f"{HERE.parent}{os.pathsep}{HERE}"}

@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def run(name: str, *arguments: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run an example in this process, as `python examples/NAME ARGUMENTS` would; answers what it printed."""
+    """Run an example in this process, as `python examples/NAME ARGUMENTS` would; returns what it printed."""
     monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
     monkeypatch.syspath_prepend(str(EXAMPLES))
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")

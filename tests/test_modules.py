@@ -122,7 +122,7 @@ def test_a_state_dict_of_the_module_is_its_warm_start(tmp_path):
     [
         ("torch_modules:Missing", "has no callable 'Missing'"),
         ("no_such_module:Net", "cannot import 'no_such_module'"),
-        ("torch_modules:WrongSize", r"answers \(1, 1\); the action space needs outputs of shape \(1, 2\)"),
+        ("torch_modules:WrongSize", r"returns \(1, 1\); the action space needs outputs of shape \(1, 2\)"),
         ("torch_modules:Stateless", r"a recurrent module needs initial_state\(\) and forward\(observation, state\)"),
         ("torch_modules:not_a_module", "made a int; expected a torch.nn.Module"),
     ],

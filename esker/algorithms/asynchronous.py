@@ -122,7 +122,7 @@ class Asynchronous(Hybrid):
             self.progress.count(result)
 
     def _work(self, parts: Parts, begin_new: bool = True) -> None:
-        """Give every idle actor something to do, then hear whoever answers first."""
+        """Give every idle actor something to do, then take the first answer."""
         while parts.pool.idle("actor") and (self._waiting or begin_new):
             if not self._waiting:
                 warm = self.progress.training_steps >= self.warm_until

@@ -2,7 +2,7 @@
 
 Serial: for each RL member in turn the critic trains with it as bootstrap actor, then the member on the critic. P-CEM-RL:
 first all critic training in that order, then the members train in parallel on the critic as it is; or, with a parallel
-critic, the critic trains all the time in a process of its own, with the mean as bootstrap actor. Batched, both train the
+critic, the critic trains all the time in a separate process, with the mean as bootstrap actor. Batched, both train the
 critic first and then all members at once.
 """
 

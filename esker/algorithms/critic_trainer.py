@@ -44,7 +44,7 @@ class CriticTrainer:
             self._ticket = pool.submit(self.work(mean, training_steps), "critic")
 
     def hear(self, ticket: int, answer: Answer) -> bool:
-        """Take an answer in, if it is to this trainer's request."""
+        """Take an answer, if it belongs to this trainer's request."""
         if ticket != self._ticket:
             return False
         self._ticket = None

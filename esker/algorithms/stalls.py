@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from esker.algorithms.observer import Row
 
-PATIENCE = 20  # generations of the same kind before anything is said
+PATIENCE = 20  # generations of the same kind before a warning
 STILL_AFTER = 5  # generations without a move of the centre
-AGAIN = 10  # said again when it has lasted so many times longer
+AGAIN = 10  # warned again when it has lasted this many times longer
 FEWEST_MEMBERS = 10  # with fewer, a centre that no member beats is ordinary
 EDGE = 10  # generations at the start and at the end whose means are compared
 LOOKS = (50, 200, 800)  # generations after which the end is compared with the start
@@ -87,7 +87,7 @@ class StallDetector:
 
 
 def stalls(rows: Iterable[Row]) -> list[tuple[int, str]]:
-    """All that would have been said of a journal, with the generations at which it would have been."""
+    """All warnings about a journal, with the generations at which they would have been shown."""
     detector = StallDetector()
     return [(row["generation"], text) for row in rows if (text := detector.see(row))]
 

@@ -115,7 +115,7 @@ def _opened(network: Layered, count: int) -> tuple[LayeredRows, Inputs]:
 
 
 def _torch_loop(network: Layered, rows: LayeredRows, images: Inputs) -> Callable[[], object]:
-    """Each row's parameters in a torch module of its own, called one after the other on one thread."""
+    """Each row's parameters in its own torch module, called one after the other on one thread."""
     import torch
 
     from esker.system.torch_threads import one_torch_thread

@@ -35,7 +35,7 @@ def useful_steps(quick: bool) -> list[Measurement]:
 
 
 class Count(gym.Wrapper[Any, Any, Any, Any]):
-    """Adds one byte to a file of its own for every step."""
+    """Adds one byte to its own file for every step."""
 
     file: BinaryIO
 

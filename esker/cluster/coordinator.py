@@ -121,8 +121,8 @@ class Coordinator:
 
         with self._changed:
             self._changed.wait_for(lambda: any(unseen()) or self._end is not None, patience)
-            rows, said = unseen()
-            return News(self._life, rows, said, self._end)
+            rows, notices = unseen()
+            return News(self._life, rows, notices, self._end)
 
     def stop(self) -> None:
         """Stop now; everything committed is saved."""

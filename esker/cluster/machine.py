@@ -20,7 +20,7 @@ RAYS_OWN = {10001: "its client", 8265: "its dashboard", 52365: "its dashboard's 
 
 
 def start_head(port: int, share: list[str], persist: str | None = None, block: bool = False) -> Path:
-    """Start a head; answers its token's file. A port in use raises UsageError."""
+    """Start a head; returns its token's file. A port in use raises UsageError."""
     if not 1 <= port <= 65535:
         raise UsageError(f"port is {port}; expected 1 to 65535")
     if port in RAYS_OWN:

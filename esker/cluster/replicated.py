@@ -38,7 +38,7 @@ class ReplicatedFolder(RunFolder):
         self._files = essentials(self, facts=False)
 
     def commit(self, facts: Facts) -> None:
-        """Make a generation a fact here and on another node; without an answer from one, say so and go on."""
+        """Make a generation a fact here and on another node; without an acknowledgement, warn and continue."""
         super().commit(facts)
         others = [node for node in self._engine.nodes if node.id != self._own_node] if self._engine else []
         alone = bool(others) and not self._replicate(others)

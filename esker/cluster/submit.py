@@ -21,7 +21,7 @@ STAYS_HERE = (
 
 
 def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> str:
-    """Start a coordinator on this folder and watch it; answers why the run ended.
+    """Start a coordinator on this folder and watch it; returns why the run ended.
 
     A run that failed raises RunError, one that was stopped KeyboardInterrupt, a wrong request UsageError.
     """

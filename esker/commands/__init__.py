@@ -1,1 +1,1 @@
-"""The commands, one file each: `add` registers its flags, `run` does the work and answers the exit status."""
+"""The commands, one file each: `add` registers its flags, `run` does the work and returns the exit status."""

@@ -13,7 +13,7 @@ ALL = "state-dict,torchscript,torch-export,onnx"
 HELP = """\
 Write a run's policy for use without esker: a torch state dict, TorchScript, torch.export and ONNX, the last three with
 observation normaliser and action head inside. Each file is read back and must act as the policy does on 1,000
-observations. A network with memory takes its state as further inputs and answers the next; policy.json says which.
+observations. A network with memory takes its state as further inputs and returns the next state; policy.json lists them.
 
   esker export runs/CartPole-v1/es-s0
   esker export RUN --format onnx -o deploy"""

@@ -38,7 +38,7 @@ def add_algorithm_options(parser: Parser, arguments: Sequence[str], without: Ite
     """Flags for the options of the algorithm that `arguments` name, and hidden ones under older names."""
     try:
         algorithm = registry.find(algorithm_named(arguments))
-    except UsageError:  # said when the command runs
+    except UsageError:  # reported when the command runs
         algorithm = registry.find("es")
     known = {option.name for option in fields(algorithm.config)} - set(without)
     add_options(parser, algorithm.config, known, None if "--help-all" in arguments else COMMON)

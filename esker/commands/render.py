@@ -33,7 +33,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument("run", metavar="RUN_DIR", help="a run or checkpoint folder, a preset with a policy, or latest")
     parser.add_argument("--checkpoint", default="best", metavar="best|latest|all|N", help="which policy (default: best)")
     parser.add_argument("--episodes", type=int, default=1, metavar="N", help="episodes, one after another (default: 1)")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off after so many steps")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="end episodes after N steps")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
     parser.add_argument("--size", metavar="W|WxH", help="size in pixels (default: the environment's)")
     parser.add_argument("--fps", type=float, metavar="X", help="frames per second (default: the environment's)")

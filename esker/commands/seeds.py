@@ -1,4 +1,4 @@
-"""Seeds side by side: each a run in a process of its own, as many at once as cores allow, shown as one thing."""
+"""Seeds side by side: each a run in its own process, as many at once as cores allow, shown together."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class SideBySide:
         self.jobs = jobs
         self.console = console
         self.quiet = quiet
-        self.said: set[str] = set()
+        self.shown: set[str] = set()
 
     def run(self) -> list[Path]:
         """Train all seeds; returns their folders. A seed that fails raises RunError when the others have ended."""
@@ -134,8 +134,8 @@ class SideBySide:
         elif line.startswith("finished: "):
             run.ended = line
             self._say(f"seed {run.seed} {line}")
-        elif line.startswith("note: ") and line not in self.said:
-            self.said.add(line)
+        elif line.startswith("note: ") and line not in self.shown:
+            self.shown.add(line)
             self._say(line)
 
     def _error(self, run: SeedRun, line: str) -> None:

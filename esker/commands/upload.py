@@ -38,10 +38,10 @@ def run(namespace: Namespace) -> int:
         if not file.is_file():
             raise UsageError(f"{str(file)!r} is not a file; expected videos, pages or other files to attach")
     try:
-        said = attach(run.config, run.folder, files, namespace.wandb_mode)
+        notice = attach(run.config, run.folder, files, namespace.wandb_mode)
     except BackendError as error:
         raise RunError(f"nothing was attached: {error}") from error
-    console().print(f"{len(files)} files attached. {said}", highlight=False, soft_wrap=True)
+    console().print(f"{len(files)} files attached. {notice}", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -88,7 +88,7 @@ ENVIRONMENTS = (
     "Humanoid-v2",
     "Swimmer-v2",
 )  # the first: its default
-MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean by so many
+MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean by this many
 
 
 def is_aesrls(values: Mapping[str, Any]) -> bool:

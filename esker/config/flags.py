@@ -30,7 +30,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that answers a wrong request with one line and the nearest flag."""
+    """argparse whose errors are one line that names the nearest flag."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormatter)

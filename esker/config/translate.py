@@ -83,7 +83,7 @@ def _text(name: str, values: Mapping[str, Any]) -> str | None:
 
 def _agreed(found: Mapping[str, str | None]) -> str | None:
     """The one thing that several keys say."""
-    said = {name: value for name, value in found.items() if value is not None}
-    if len(set(said.values())) > 1:
-        raise UsageError(f"{' and '.join(f'{name} is {value!r}' for name, value in said.items())}; give one of them")
-    return next(iter(said.values()), None)
+    given = {name: value for name, value in found.items() if value is not None}
+    if len(set(given.values())) > 1:
+        raise UsageError(f"{' and '.join(f'{name} is {value!r}' for name, value in given.items())}; give one of them")
+    return next(iter(given.values()), None)

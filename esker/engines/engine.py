@@ -24,7 +24,7 @@ class Engine(Protocol):
     """Evaluates the items of a plan, somewhere."""
 
     def evaluate(self, job: Job, plan: Plan) -> None:
-        """Return when the plan is complete. A failure that cannot be mended raises RunError."""
+        """Return when the plan is complete. A permanent failure raises RunError."""
         ...
 
     def close(self) -> None:

@@ -168,7 +168,7 @@ class NodeEngine:
         return welcome
 
     def feed(self, order: Order, job: list[Any]) -> Answer:
-        """Take items in, wait for results, answer them. `job` holds a reference, fetched once a round."""
+        """Take items in, wait for results, return them. `job` holds a reference, fetched once a round."""
         with self._lock:
             self._obey(order.epoch)
             plan = self._enter(order.round, job)
@@ -209,7 +209,7 @@ class NodeEngine:
         return [] if self._engine is None else self._engine.pids
 
     def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
-        """Keep a copy of what the coordinator commits; answers how long the copy of the facts is."""
+        """Keep a copy of what the coordinator commits; returns the length of the copy of the facts."""
         with self._lock:
             self._obey(epoch)
             return self.replica.store(epoch, files, facts_at, facts)

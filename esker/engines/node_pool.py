@@ -58,7 +58,7 @@ class NodePool:
             self._came.notify_all()
 
     def answer(self, request: Request, pieces: int) -> bytes:
-        """Do what is asked once so many pieces have come; the answer is pickled, so that its arrays can be written to."""
+        """Handle a request once `pieces` pieces have come; the answer is pickled, so that its arrays can be written to."""
         with self._came:
             self._wait_for(pieces)
         worker = self._free.get()

@@ -36,7 +36,7 @@ class Site(Protocol):
 def local_engine(
     task: Task, workers: int | None, table: NoiseTable | None = None, step_timeout: float | None = None
 ) -> Engine:
-    """The engine of this machine, with so many workers (None: one per core; 0: in this process)."""
+    """The engine of this machine, with this many workers (None: one per core; 0: in this process)."""
     count = available_cores() if workers is None else workers
     if not 0 <= count <= MOST_WORKERS:
         raise UsageError(f"workers is {count}; expected 0 to {MOST_WORKERS:,} on one machine")

@@ -72,7 +72,7 @@ class OpenPlan(Plan):
             self._changed.notify_all()
 
     def collect(self, low: int, patience: float) -> list[Result]:
-        """The results since the last call: when at most `low` items are unfinished, or after so many seconds."""
+        """The results since the last call: when at most `low` items are unfinished, or after `patience` seconds."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self.unfinished <= low or self._complete is not None or self.failure is not None, patience

@@ -1,4 +1,4 @@
-"""Results as arrays: what a node answers, in a few buffers instead of thousands of objects."""
+"""Results as arrays: what a node returns, in a few buffers instead of thousands of objects."""
 
 from __future__ import annotations
 

@@ -33,11 +33,11 @@ class Pool(Protocol):
         ...
 
     def submit(self, request: Request, kind: Kind = "actor") -> int:
-        """Hand a request to an idle worker; answers its ticket."""
+        """Hand a request to an idle worker; returns its ticket."""
         ...
 
     def wait(self) -> list[tuple[int, Answer]]:
-        """Block until something is answered, or more workers are idle. What cannot be mended raises RunError."""
+        """Block until something is answered, or more workers are idle. Permanent failures raise RunError."""
         ...
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class PoolWorker(WorkerProcess):
 
 
 class LocalPool:
-    """Worker processes on this machine, so many of each kind."""
+    """Worker processes on this machine: a number of each kind."""
 
     def __init__(
         self, task: HybridTask, rows: SharedRows, kinds: Mapping[Kind, int], step_timeout: float | None = None
@@ -125,7 +125,7 @@ class LocalPool:
         return sum(worker.kind == kind and worker.work is None for worker in self._workers.values())
 
     def submit(self, request: Request, kind: Kind = "actor") -> int:
-        """Hand a request to an idle worker; answers its ticket."""
+        """Hand a request to an idle worker; returns its ticket."""
         worker = next(w for w in self._workers.values() if w.kind == kind and w.work is None)
         self._tickets += 1
         worker.give(self._tickets, request)

@@ -1,4 +1,4 @@
-"""A worker of a pool: opens the task, answers one request after the other, and ends when its parent does."""
+"""A worker of a pool: opens the task, handles one request after the other, and ends when its parent does."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class RayEngine:
         node.call = None
         try:
             answer: Answer = ray.get(call)
-        except ray.exceptions.RayTaskError as error:  # the engine itself is wrong: trying again would not mend it
+        except ray.exceptions.RayTaskError as error:  # the engine itself is wrong: trying again would not help
             raise RunError(f"node {node.name}: {error}") from error
         except ray.exceptions.RayError as error:
             self._lost(node, plan, type(error).__name__)

@@ -66,7 +66,7 @@ class RayPool:
 
     @property
     def critic_nodes(self) -> list[Node]:
-        """The node on which the critic trains, where it has one of its own."""
+        """The node on which the critic trains, where it has a separate one."""
         return [site.node for site in self._sites if site.kind == "critic"]
 
     @property
@@ -80,7 +80,7 @@ class RayPool:
         return sum(site.free for site in self._sites if site.kind == kind)
 
     def submit(self, request: Request, kind: Kind = "actor") -> int:
-        """Hand a request to an idle worker; answers its ticket."""
+        """Hand a request to an idle worker; returns its ticket."""
         self._tickets += 1
         self._give(kind, self._tickets, request)
         return self._tickets
@@ -112,7 +112,7 @@ class RayPool:
             roster.close()
 
     def _admit(self) -> bool:
-        """Take in nodes that have become ready and give them what was lost; answers whether there are any."""
+        """Take in nodes that have become ready and give them what was lost; returns whether there are any."""
         before = len(self._sites)
         for kind, roster in self._rosters.items():
             while not roster.notes.empty():
@@ -171,7 +171,7 @@ class RayPool:
             return []
         try:
             answer: Answer | Unfit = pickle.loads(ray.get(call))
-        except ray.exceptions.RayTaskError as error:  # the node itself is wrong: trying again would not mend it
+        except ray.exceptions.RayTaskError as error:  # the node itself is wrong: trying again would not help
             raise RunError(f"node {site.node.name}: {error}") from error
         except ray.exceptions.RayError as error:
             self._lost(site, type(error).__name__)

@@ -1,4 +1,4 @@
-"""The roster: which nodes a cluster has, and the engine on each. A thread of its own, since asking may block."""
+"""The roster: which nodes a cluster has, and the engine on each. It runs in a separate thread, since asking may block."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-RESERVE = 48  # items that a worker holds beyond its slots, at most: asking wakes the engine, which has no core of its own
+RESERVE = 48  # items that a worker holds beyond its slots, at most: asking wakes the engine, which has no dedicated core
 RESERVE_SECONDS = 0.05  # of work; longer than an engine on a busy machine takes to hear and reply
 LEAST_RESERVE = 2
 

@@ -12,7 +12,7 @@ from esker.tasks.task import Evaluator, Job, Result, Task, silent_board
 
 
 class ThreadEngine:
-    """Evaluates plans on threads; each has a task of its own, so that they share nothing they write to."""
+    """Evaluates plans on threads; each has its own task, so they share nothing they write to."""
 
     def __init__(self, tasks: Sequence[Task], table: NoiseTable | None) -> None:
         self._evaluators: list[Evaluator] = [task.open(table, silent_board()) for task in tasks]

@@ -20,8 +20,8 @@ from esker.noise.choice import noise_from
 from esker.noise.table import NoiseTable
 from esker.tasks.task import Job
 
-# Parameters per batch by default. On a CPU few enough for its cache, and so many that torch's threads meet rarely: on a
-# machine that others use too, every meeting may wait for a time slice.
+# Parameters per batch by default. On a CPU few enough for its cache, and enough that torch's threads rarely synchronise: on
+# a busy machine, every synchronisation may wait for a time slice.
 CPU_NUMBERS = 1 << 22
 ACCELERATOR_NUMBERS = 1 << 26  # elsewhere a batch that keeps the device busy
 
@@ -38,7 +38,7 @@ class Members(dict[str, torch.Tensor]):
         return self._forward(inputs, None)
 
     def each(self, *inputs: torch.Tensor) -> Any:
-        """(n, …) outputs where every member has inputs of its own: the first dimension counts members."""
+        """(n, …) outputs where every member has its own inputs: the first dimension counts members."""
         return self._forward(inputs, 0)
 
     def _forward(self, inputs: tuple[Any, ...], dimension: int | None) -> Any:

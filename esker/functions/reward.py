@@ -1,4 +1,4 @@
-"""How a user's reward wants to be called, and what it may answer."""
+"""How a user's reward is called, and what it may return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 class BadReward(ValueError):
-    """A reward answered something that is no fitness; the message says what was expected."""
+    """A reward returned something that is not a fitness; the message says what was expected."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def label(function: Function) -> str:
 
 
 def number(value: Any, device: torch.device) -> float:
-    """A reward's answer as a number. Anything else raises BadReward."""
+    """A reward's result as a number. Anything else raises BadReward."""
     if value is None:
         raise BadReward("reward returned None; expected a number (is a `return` missing?)")
     if isinstance(value, torch.Tensor):
@@ -125,7 +125,7 @@ def number(value: Any, device: torch.device) -> float:
 
 
 def numbers(value: Any, count: int, device: torch.device) -> torch.Tensor:
-    """A batched reward's answer as float64 numbers on the CPU, infinities included. Anything else raises BadReward."""
+    """A batched reward's result as float64 numbers on the CPU, infinities included. Anything else raises BadReward."""
     if value is None:
         raise BadReward("reward_batch returned None; expected a tensor with a number for each member")
     if isinstance(value, torch.Tensor):

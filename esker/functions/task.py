@@ -72,7 +72,7 @@ class Functions:
         return noise_from(table, self.seed, dimension)
 
     def for_thread(self) -> Functions:
-        """The same task with a model of its own, for a thread that shares its process with others."""
+        """The same task with its own copy of the model, for a thread that shares its process with others."""
         subject = copy.deepcopy(self.subject)
         call = self.call
         if getattr(call.function, "__self__", None) is self.subject:  # a method of the model goes with it

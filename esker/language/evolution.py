@@ -116,7 +116,7 @@ class LanguageEvolution:
         return cls(language, prompts, score, _folder=Path(run_dir), **arguments)
 
     def run(self, generations: int) -> LanguageModel:
-        """Make so many more generations, or stop at the goal or the time limit; the model holds the result."""
+        """Run up to this many more generations, or stop at the goal or the time limit; the model holds the result."""
         self.display.begin()
         try:
             self.evolution.run(generations, None)

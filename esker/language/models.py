@@ -75,7 +75,7 @@ def _from_folder(path: Path, tokenizer: Any) -> LanguageModel:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder whose configuration names code of its own, and weights that are pickles. Raises UsageError."""
+    """Refuse a folder whose configuration names custom code, and weights that are pickles. Raises UsageError."""
     for name in ("config.json", "tokenizer_config.json"):
         file = path / name
         if not file.exists():
@@ -87,9 +87,7 @@ def check_folder(path: Path) -> None:
         except ValueError:
             raise UsageError(f"{str(file)!r} is not JSON") from None
         if "auto_map" in stored:
-            raise UsageError(
-                f"{str(file)!r} names code of its own (auto_map), which esker does not execute; load it yourself"
-            )
+            raise UsageError(f"{str(file)!r} names custom code (auto_map), which esker does not execute; load it yourself")
     if any(path.glob("*.bin")) and not any(path.glob("*.safetensors")):
         raise UsageError(f"{str(path)!r} holds pickled weights (*.bin); convert them to safetensors")
 

@@ -29,7 +29,7 @@ class Replay:
         self.count += len(rows)
 
     def see(self, count: int) -> None:
-        """Another process has written so many of the run's transitions."""
+        """Another process has written `count` of the run's transitions."""
         self.count = count - self.begin
 
     def window(self) -> tuple[torch.Tensor, int, int]:

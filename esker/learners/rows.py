@@ -91,7 +91,7 @@ class SharedRows:
             self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def sums(self, count: int, known: Sequence[int] = (), covered: int = 0) -> list[int]:
-        """A checksum of every block of the first rows; those `known`, of so many rows, are not computed again."""
+        """A checksum of every block of the first rows; those `known` already are not computed again."""
         whole = min(len(known), covered // BLOCK, count // BLOCK)
         data = self.first(count)
         return [*known[:whole], *(zlib.crc32(data[at : at + BLOCK].data) for at in range(whole * BLOCK, count, BLOCK))]

@@ -16,7 +16,7 @@ class Backend(Protocol):
     """Where rows of the journal also go. It may raise anything: the fan-out drops it then."""
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:
-        """Open, and write those earlier rows that are missing; answers a line worth saying."""
+        """Open, and write the earlier rows that are missing; returns a notice, or None."""
         ...
 
     def generation(self, row: Row, returns: Returns | None) -> None: ...

@@ -32,9 +32,9 @@ class FanOut:
         """A run begins."""
         self.console.begin(config, folder, rows)
         for name, backend in list(self.backends.items()):
-            said = self._guard(name, lambda backend=backend: backend.begin(config, folder, rows))  # type: ignore[misc]
-            if said:
-                self.console.note(said)
+            notice = self._guard(name, lambda backend=backend: backend.begin(config, folder, rows))  # type: ignore[misc]
+            if notice:
+                self.console.note(notice)
 
     def generation(self, row: Row, returns: Returns | None = None) -> None:
         """A generation was committed."""

@@ -90,7 +90,7 @@ def columns(pairs: Sequence[Cell], width: int) -> Table:
 
 
 def _needed(pairs: Sequence[Cell], across: int) -> int:
-    """The width of so many pairs in a line."""
+    """The width of `pairs` pairs in a line."""
     widest = [max(len(pair[part]) for pair in pairs[start::across]) for start in range(across) for part in (0, 1)]
     return sum(widest) + GAP * len(widest)
 

@@ -19,7 +19,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 FORMATS = (".png", ".svg", ".pdf")
 PANEL = (5.2, 3.4)  # inches of one panel
 MOST_COLUMNS = 4
-MOST_PANELS_WIDE = 3  # so many environments stand in one row
+MOST_PANELS_WIDE = 3  # environments in one row
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def draw(groups: Sequence[Group], output: Path, figure: Figure | None = None) ->
     output.parent.mkdir(parents=True, exist_ok=True)
     picture.savefig(output, dpi=200, metadata={"Date": None} if output.suffix == ".svg" else None)
     plt.close(picture)
-    return said + ([text] if text else [])
+    return notes + ([text] if text else [])
 
 
 def _spoken(column: str) -> str:
@@ -70,7 +70,7 @@ def _spoken(column: str) -> str:
 
 
 def grid_of(panels: int) -> tuple[int, int]:
-    """Rows and columns for so many panels, about as wide as a page."""
+    """Rows and columns for `count` panels, about as wide as a page."""
     if panels <= MOST_PANELS_WIDE:
         return 1, panels
     columns = min(MOST_COLUMNS, math.ceil(math.sqrt(panels)))

@@ -78,7 +78,7 @@ def _columns(
 
 
 def _record(console: Console, headings: Sequence[str], row: Sequence[str], styles: Mapping[str, str]) -> None:
-    """The first value in a line of its own, to be copied whole; the others below it, each with its heading."""
+    """The first value on a separate line, easy to copy; the others below it, each with its heading."""
     from rich.text import Text
 
     console.print(Text(row[0], style="bold"), soft_wrap=True)

@@ -31,7 +31,7 @@ class WeightsAndBiases:
         """Open the W&B run that belongs to this folder, and add those rows that it lacks."""
         self.algo, self.folder = config.algo, folder
         known = state_of(folder)
-        self.run, said = connect(config, folder)
+        self.run, notice = connect(config, folder)
         self.run.define_metric(STEPS)
         self.run.define_metric("*", step_metric=STEPS)
         # Online the server knows what arrived; offline only the folder does.
@@ -41,7 +41,7 @@ class WeightsAndBiases:
             if row["env_steps"] > self.logged:
                 self._log(row, None)
         self._keep()
-        return said
+        return notice
 
     def generation(self, row: Row, returns: Returns | None) -> None:
         """Add a row, at its environment steps."""
@@ -134,7 +134,7 @@ def _sync(folder: RunFolder) -> str:
 def attach(config: Any, folder: RunFolder, files: list[Path], mode: str | None = None) -> str:
     """Add videos, pages and other files to the folder's W&B run. What prevents it raises BackendError."""
     backend = WeightsAndBiases()
-    said = backend.begin(replace(config, wandb_mode=mode or config.wandb_mode), folder, folder.rows())
+    notice = backend.begin(replace(config, wandb_mode=mode or config.wandb_mode), folder, folder.rows())
     media = {}
     for file in files:
         if (item := _media(file)) is not None:
@@ -145,7 +145,7 @@ def attach(config: Any, folder: RunFolder, files: list[Path], mode: str | None =
     if media:
         backend.run.log(media, step=max(int(backend.run.step), backend.logged + 1))
     backend.end(folder.status())
-    return said or ""
+    return notice or ""
 
 
 def _media(file: Path) -> tuple[str, Any] | None:

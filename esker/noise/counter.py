@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CounterNoise:
-    """A direction is drawn from a Philox generator of its own; no table, any dimension."""
+    """A direction is drawn from its own Philox generator; no table, any dimension."""
 
     seed: int
     dimension: int

@@ -1,1 +1,1 @@
-"""Policies: network, observation normaliser, action head; every slot acts with parameters of its own."""
+"""Policies: network, observation normaliser, action head; every slot acts with its own parameters."""

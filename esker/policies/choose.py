@@ -40,7 +40,7 @@ class NetworkOptions(Protocol):
 
 
 def network_for(config: NetworkOptions, space: gym.Space[Any], outputs: int) -> Network:
-    """The network for observations of a space and so many outputs. What does not fit raises UsageError."""
+    """The network for observations of a space and a number of outputs. What does not fit raises UsageError."""
     name = config.network
     if ":" in name:
         from esker.policies.module import module_network  # torch is imported only for modules of the user's own
@@ -128,7 +128,7 @@ def recurrent(config: NetworkOptions, inputs: int, outputs: int) -> Layered:
 def _convolutions(
     shape: tuple[int, ...], steps: tuple[_Step, ...], activation: str, normalized: bool
 ) -> tuple[list[Layer], int]:
-    """Convolutions one after the other and a flattening; answers how many numbers leave it."""
+    """Convolutions in sequence, then flattened; returns the number of outputs."""
     height, width, inputs = channels_last(shape)
     layers: list[Layer] = []
     for number, step in enumerate(steps, start=1):

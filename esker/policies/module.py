@@ -65,7 +65,7 @@ class ModuleNetwork:
         return torch.cat([p.detach().float().reshape(-1) for p in module.parameters()]).numpy()
 
     def build(self, seed: int) -> torch.nn.Module:
-        """The module, made under a seed of its own and in evaluation mode."""
+        """The module, made under its own seed and in evaluation mode."""
         return build(self.path, self.input_shape, self.outputs, seed, self.maker)
 
     def open(self, rows: int) -> ModuleRows:
@@ -145,7 +145,7 @@ def module_network(path: str, shape: tuple[int, ...], outputs: int, images: bool
 
 
 def build(path: str, shape: tuple[int, ...], outputs: int, seed: int, maker: Maker | None = None) -> torch.nn.Module:
-    """The module, made under a seed of its own and in evaluation mode; a maker that takes no arguments gets none."""
+    """The module, made under its own seed and in evaluation mode; a maker that takes no arguments gets none."""
     kind = maker or import_callable(path, "network")
     arguments = (shape, outputs) if _takes_arguments(kind) else ()
     with torch.random.fork_rng(devices=[]):
@@ -199,14 +199,14 @@ def _probe(module: torch.nn.Module, path: str, shape: tuple[int, ...], outputs: 
         raise UsageError(f"network {path!r} fails on an observation of shape {(1, *shape)}: {text}{hint}") from error
     if isinstance(answer, tuple) != recurrent or (recurrent and len(answer) != 2):
         raise UsageError(
-            f"network {path!r} answers a {type(answer).__name__}; {PROTOCOL}, any other answers the output alone"
+            f"network {path!r} returns a {type(answer).__name__}; {PROTOCOL}, any other returns only the output"
         )
     output = answer[0] if recurrent else answer
     if not isinstance(output, torch.Tensor) or tuple(output.shape) != (1, outputs):
         found = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-        raise UsageError(f"network {path!r} answers {found}; the action space needs outputs of shape {(1, outputs)}")
+        raise UsageError(f"network {path!r} returns {found}; the action space needs outputs of shape {(1, outputs)}")
     if recurrent and [t.shape for t in pytree.tree_leaves(answer[1])] != [t.shape for t in pytree.tree_leaves(state)]:
-        raise UsageError(f"network {path!r}: forward answers a state of another shape than initial_state(); {PROTOCOL}")
+        raise UsageError(f"network {path!r}: forward returns a state of another shape than initial_state(); {PROTOCOL}")
 
 
 @contextlib.contextmanager

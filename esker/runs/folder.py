@@ -64,7 +64,7 @@ class RunFolder:
         self.status_file = path / "status"
         self.about_file = path / "about.json"
         self.on_checkpoint: Callable[[Checkpoint], None] | None = None
-        self.damage: list[Damage] = []  # found in configuration or description, and mended from a checkpoint's copies
+        self.damage: list[Damage] = []  # found in configuration or description, and repaired from a checkpoint's copies
         self._identity: str | None = None
         self._trust: Trust = False
         self._lock: Any = None
@@ -318,16 +318,16 @@ class RunFolder:
 
     def newest(self, at_most: int) -> tuple[Snapshot | None, list[str]]:
         """The newest intact snapshot not after a generation, and what was found damaged on the way."""
-        said: list[str] = []
+        notices: list[str] = []
         for generation in reversed(checkpoints.generations(self.checkpoints)):
             if generation > at_most:
                 continue
             try:
                 path = self.checkpoints / checkpoints.folder_name(generation)
-                return checkpoints.read(path, self.identity), said
+                return checkpoints.read(path, self.identity), notices
             except DamagedCheckpoint as error:
-                said.append(Damage(f"checkpoint {error}; using an older one and replaying the facts"))
-        return None, said
+                notices.append(Damage(f"checkpoint {error}; using an older one and replaying the facts"))
+        return None, notices
 
     def write_status(self, text: str) -> None:
         """Say how the run stands, in one line."""

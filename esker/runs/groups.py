@@ -49,14 +49,14 @@ class Group:
 
     def notes(self) -> list[str]:
         """What a reader must know: which runs are copies, and which share a seed without being copies."""
-        said, about = [], f"{self.env}, {self.label}"
+        notes, about = [], f"{self.env}, {self.label}"
         copies = [run for run in self.runs if run.rows and not any(run is one for one in self.distinct)]
         if copies:
             seeds = ", ".join(str(seed) for seed in sorted({run.seed for run in copies}))
-            said.append(f"{about}: {len(copies)} of {len(self.runs)} runs repeat seed {seeds}; each seed counts once")
+            notes.append(f"{about}: {len(copies)} of {len(self.runs)} runs repeat seed {seeds}; each seed counts once")
         if len(self.distinct) != self.seeds:
-            said.append(f"{about}: equal seeds gave different results, so these are {self.count_text()}")
-        return said
+            notes.append(f"{about}: equal seeds gave different results, so these are {self.count_text()}")
+        return notes
 
 
 def group_runs(runs: Sequence[RunData], source: Callable[[RunData], Any] | None = None) -> list[Group]:

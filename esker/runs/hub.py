@@ -54,7 +54,7 @@ def _fetch(address: str, target: Path, name: str) -> None:
         if error.code in (401, 403, 404):
             wanted = "expected a folder that `esker card` wrote, public or with HF_TOKEN set"
             raise UsageError(f"{name} has no {target.name} ({error.code}); {wanted}") from error
-        raise RunError(f"{name}: the hub answers {error.code} for {target.name}; try again later") from error
+        raise RunError(f"{name}: the hub returns status {error.code} for {target.name}; try again later") from error
     except OSError as error:
         raise RunError(f"{name}: the hub cannot be reached: {getattr(error, 'reason', error)}") from error
     finally:

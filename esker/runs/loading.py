@@ -122,18 +122,18 @@ def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, l
     committed = folder.committed()
     if not committed and not checkpoints.generations(folder.checkpoints):
         raise UsageError(f"run {str(folder.path)!r} has no checkpoint yet; continue it with: esker resume {folder.path}")
-    generation, said = wanted(folder, checkpoint, committed)
+    generation, notices = wanted(folder, checkpoint, committed)
     if generation > committed:
         kept = ", ".join(str(g) for g in checkpoints.generations(folder.checkpoints))
         raise UsageError(f"generation {generation} does not exist; this run has 0 to {committed} (snapshots: {kept})")
     snapshot, damaged = folder.newest(generation)
     if snapshot is not None and snapshot.generation == generation:
-        return snapshot, said + damaged
+        return snapshot, notices + damaged
     config = folder.config(registry.options_of)
     state = algorithm.start(config, Environment(config.env), folder.about(), False)
     rewind(folder, state, generation)
     state.close()
-    return state.snapshot(), [*said, *damaged, f"generation {generation} was recomputed from the facts"]
+    return state.snapshot(), [*notices, *damaged, f"generation {generation} was recomputed from the facts"]
 
 
 def load(run_dir: str | Path, checkpoint: str | int = "best", *, network: Any = None, trust: Trust = False) -> Policy:

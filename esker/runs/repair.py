@@ -19,14 +19,14 @@ from esker.runs.seals import seal_json, seal_toml
 
 def repair(folder: RunFolder) -> list[str]:
     """Repair configuration, facts and journal; returns what was done. The generation in flight was never a fact."""
-    said: list[str] = [*repair_texts(folder)]
+    notices: list[str] = [*repair_texts(folder)]
     count, found = folder.committed(), folder.scan()
     lost = sorted(set(range(count)) - found.records.keys())
     if found.problems or lost:
-        said.append(_repair_facts(folder, found, count, lost))
+        notices.append(_repair_facts(folder, found, count, lost))
     elif found.torn is not None:
         os.truncate(folder.facts_file, found.torn)
-        said.append(f"facts ended in a damaged record: cut back to {count} committed generations")
+        notices.append(f"facts ended in a damaged record: cut back to {count} committed generations")
     rows = folder.rows()
     kept = [row for row, before in zip(rows, [None, *rows], strict=False) if _follows(row, before, count)]
     text = "".join(json.dumps(row) + "\n" for row in kept)

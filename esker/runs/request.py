@@ -52,12 +52,12 @@ def configure(
     `foreign` are flags under other systems' names: they are translated with the file, and count more than it.
     """
     file = {} if config is None else read_values(config) if isinstance(config, str) else dict(config)
-    said = names_in(file | dict(foreign or {}))
-    if env is None and said.env is None and "algorithm" in file:
+    names = names_in(file | dict(foreign or {}))
+    if env is None and names.env is None and "algorithm" in file:
         env, why = aesrl.environment_of(config if isinstance(config, str) and not config.lstrip().startswith("{") else None)
     else:
         why = None
-    algorithm, env, notices = _named(algo, env, preset, said)
+    algorithm, env, notices = _named(algo, env, preset, names)
     notices += [why] if why else []
     options, renamed = modernize(options)
     notices += renamed
@@ -132,7 +132,7 @@ def _fit_preset(base: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[dict
     return fitted, [f"mean_update_param = {own:g}, as published for {rule} (the preset's is for another rule)"]
 
 
-def _named(algo: str | None, env: Any, preset: str | None, said: Names) -> tuple[Algorithm, EnvironmentLike, list[str]]:
+def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tuple[Algorithm, EnvironmentLike, list[str]]:
     """Algorithm, environment and notices. What is unknown, missing or contradictory raises UsageError."""
     notices = []
     of_preset = algorithm_of_preset(preset)
@@ -140,19 +140,19 @@ def _named(algo: str | None, env: Any, preset: str | None, said: Names) -> tuple
     if algorithm.find is not None:
         raise UsageError(f"algorithm {algorithm.name!r} has no environment; it is run by esker.Evolution(model, reward)")
     if algo is None and algorithm.name != "es":
-        notices.append(f"algorithm {algorithm.name}, as the {'configuration' if said.algo else 'preset'} says")
-    elif said.algo not in (None, algo, algorithm.name):
-        notices.append(f"the configuration's algorithm {said.algo} gives way to {algo}, which the request names")
+        notices.append(f"algorithm {algorithm.name}, as the {'configuration' if names.algo else 'preset'} says")
+    elif names.algo not in (None, algo, algorithm.name):
+        notices.append(f"the configuration's algorithm {names.algo} gives way to {algo}, which the request names")
     if of_preset is not None and of_preset != algorithm.name:
         raise UsageError(
             f"preset {preset!r} is for {of_preset}, and the algorithm is {algorithm.name}; use --algo {of_preset}"
         )
     if env is None:
-        if said.env is None:
+        if names.env is None:
             raise UsageError("the following arguments are required: ENV, as in: esker train CartPole-v1")
-        return algorithm, said.env, notices
-    if said.env not in (None, env):
-        notices.append(f"the configuration's environment {said.env} gives way to that of the request")
+        return algorithm, names.env, notices
+    if names.env not in (None, env):
+        notices.append(f"the configuration's environment {names.env} gives way to that of the request")
     return algorithm, env, notices
 
 

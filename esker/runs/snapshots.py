@@ -21,21 +21,21 @@ def committed(
     Where only the very first is left, raises UsageError: a run is not begun again without being asked.
     """
     numbers = checkpoints.generations(folder.checkpoints)
-    at_most, said = numbers[-1] if numbers else 0, []
+    at_most, notices = numbers[-1] if numbers else 0, []
     while True:
         snapshot, damaged = folder.newest(at_most)
-        said += _without_facts(damaged)
+        notices += _without_facts(damaged)
         text = None if snapshot is None else wrong(snapshot)
         if snapshot is None or text is None:
-            return snapshot, said
-        said.append(Damage(f"checkpoint {checkpoints.folder_name(snapshot.generation)}: {text}; using an older one"))
+            return snapshot, notices
+        notices.append(Damage(f"checkpoint {checkpoints.folder_name(snapshot.generation)}: {text}; using an older one"))
         at_most = snapshot.generation - 1
         if not any(0 < number <= at_most for number in numbers):
-            raise UsageError(f"{said[-1].partition(';')[0]}, and no snapshot is older; copy that file from a backup")
+            raise UsageError(f"{notices[-1].partition(';')[0]}, and no snapshot is older; copy that file from a backup")
 
 
 def cut_journal(folder: RunFolder, generation: int) -> int:
-    """Leave the rows before a generation; answers how many were cut."""
+    """Keep only the rows before a generation; returns how many were cut."""
     rows = folder.rows()
     kept = [row for number, row in enumerate(rows) if row["generation"] == number and number < generation]
     text = "".join(json.dumps(row) + "\n" for row in kept)
@@ -48,13 +48,13 @@ def find(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]
     """The snapshot that `best`, `latest` or a number names. One that is not there raises UsageError."""
     numbers = checkpoints.generations(folder.checkpoints)
     kept = ", ".join(str(number) for number in numbers) or "none"
-    generation, said = wanted(folder, checkpoint, numbers[-1] if numbers else 0)
+    generation, notices = wanted(folder, checkpoint, numbers[-1] if numbers else 0)
     if checkpoint not in ("best", "latest") and generation not in numbers:
         raise UsageError(f"generation {generation} has no snapshot; this run has: {kept} (--keep decides how many stay)")
     snapshot, damaged = folder.newest(generation)
     if snapshot is None:
         raise UsageError(f"{str(folder.path)!r} has no intact snapshot; `esker resume` starts it again")
-    return snapshot, said + _without_facts(damaged)
+    return snapshot, notices + _without_facts(damaged)
 
 
 def _without_facts(damaged: list[str]) -> list[str]:

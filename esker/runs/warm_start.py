@@ -23,7 +23,7 @@ from esker.worlds.environments import Environment
 
 
 def warm_start(state: Any, source: str, trust: Trust = False) -> str:
-    """Let a state begin from `source`; answers a notice. What is missing or does not fit raises UsageError."""
+    """Let a state begin from `source`; returns a notice. What is missing or does not fit raises UsageError."""
     path = place(source)
     if path.is_dir():
         return _from_run(state, path, trust)

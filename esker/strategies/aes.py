@@ -53,7 +53,7 @@ class AES:
         return self.mean + self.var.sqrt() * normals(self.seed, self.asked - 1, self.mean)
 
     def tell(self, individual: Vector, fitness: float, mean_fitness: float) -> float:
-        """Move mean and variance; answers p. NaN fitness and individuals of another size raise ValueError."""
+        """Move mean and variance; returns p. NaN fitness and individuals of another size raise ValueError."""
         z = vector("individual", individual).to(self.mean.dtype)
         if z.shape != self.mean.shape:
             raise ValueError(f"individual has {len(z)} parameters; expected {len(self.mean)}")

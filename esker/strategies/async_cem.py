@@ -65,7 +65,7 @@ class AsyncCEM:
         return self.mean + self.var.sqrt() * normals(self.seed, self.asked - 1, self.mean)
 
     def tell(self, individual: Vector, fitness: float) -> bool:
-        """Put a result into the ring; answers whether the distribution moved. NaN or another size raise ValueError."""
+        """Put a result into the ring; returns whether the distribution moved. NaN or another size raise ValueError."""
         row = vector("individual", individual)
         if row.shape != self.mean.shape:
             raise ValueError(f"individual has {len(row)} parameters; expected {len(self.mean)}")

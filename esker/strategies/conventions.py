@@ -1,7 +1,7 @@
 """Other systems' hyper-parameters as esker's: the options with which the same numbers make the same update.
 
 esker's gradient is g = 1/(Nσ) Σ wᵢεᵢ. What a system leaves out of that, or adds to it, moves into `lr` and
-`weight_decay` here. Each function answers options for `esker.OpenAIES` and `esker.Evolution`.
+`weight_decay` here. Each function returns options for `esker.OpenAIES` and `esker.Evolution`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Vector = ArrayLike | torch.Tensor
 
 
 def vector(name: str, value: Vector) -> torch.Tensor:
-    """A flat float tensor of its own memory. Another shape, or values that are not finite, raise ValueError."""
+    """A new flat float tensor. Another shape, or values that are not finite, raise ValueError."""
     tensor = torch.as_tensor(value).detach().to("cpu", copy=True).contiguous()
     tensor = tensor if tensor.is_floating_point() else tensor.float()
     if tensor.ndim != 1 or len(tensor) == 0:

@@ -40,9 +40,9 @@ class TrialObserver:
         self.display.progress(row)
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened; what every trial says is said once."""
-        if text not in self.display.said:
-            self.display.said.add(text)
+        """A notice; one that every trial repeats is shown once."""
+        if text not in self.display.shown:
+            self.display.shown.add(text)
             self.display.say(f"note: {text}")
 
     def end(self, reason: str) -> None:
@@ -60,7 +60,7 @@ class Display:
         self.live = Live(console=console, refresh_per_second=4) if console.is_terminal and not quiet else None
         self.row: Row | None = None
         self.current: int | None = None
-        self.said: set[str] = set()
+        self.shown: set[str] = set()
         self.starts_as_configured = 0.0
 
     def __enter__(self) -> Display:

@@ -82,8 +82,10 @@ def sweep(
     are options of every trial. What is wrong with the request raises UsageError.
     """
     own = ("algo", "preset", "config", "sampler", "pruner", "reduction", "min_budget", "storage")
-    said = {key: arguments.pop(key) for key in own if key in arguments}
-    request = Request(env, name=name, folder=str(sweep_dir), space=_lines(space), seed=sweep_seed, options=arguments, **said)
+    given = {key: arguments.pop(key) for key in own if key in arguments}
+    request = Request(
+        env, name=name, folder=str(sweep_dir), space=_lines(space), seed=sweep_seed, options=arguments, **given
+    )
     done = run_sweep(request, trials, Console(markup=False, emoji=False))
     found = tuple(
         Trial(

@@ -29,7 +29,7 @@ FAILURES = 3  # trials in a row that may fail before a sweep gives up
 
 @dataclass(frozen=True)
 class Request:
-    """A sweep as asked for. None: not said, so that joining takes what the sweep has."""
+    """A requested sweep. None: not given, so that joining takes the sweep's own value."""
 
     env: str | None
     name: str | None = None
@@ -49,7 +49,7 @@ class Request:
 
 
 def sweep(request: Request, trials: int, console: Console) -> Sweep:
-    """Work on a sweep until it has so many trials, together with whoever else does. Wrong requests raise UsageError."""
+    """Work on a sweep until it has `trials` trials, together with other processes. Wrong requests raise UsageError."""
     require_optuna()
     if not 1 <= trials <= MOST_TRIALS:
         raise UsageError(f"trials is {trials}; expected 1 to {MOST_TRIALS:,}")

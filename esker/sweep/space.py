@@ -92,7 +92,7 @@ def parse_space(texts: Iterable[str], kind: type[Any]) -> Space:
 
 
 def default_space(config: Any, taken: Iterable[str]) -> Space:
-    """Where nothing is said: learning rate, sigma, decay, sampling, shaping, layers and population, as far as they apply."""
+    """The default space: learning rate, sigma, decay, sampling, shaping, layers and population, as far as they apply."""
     kind = type(config)
     known = {f.name for f in fields(kind)} - set(taken)
     if getattr(config, "network", "mlp") != "mlp":

@@ -69,7 +69,7 @@ class Watch:
 
 
 def run_trial(sweep: Sweep, trial: optuna.trial.Trial, personal: Mapping[str, Any], observer: Observer) -> str | None:
-    """Run a claimed trial to its end and tell the study; answers why it failed, if it did."""
+    """Run a claimed trial to its end and tell the study; returns why it failed, if it did."""
     from optuna.trial import TrialState
 
     path = sweep.run_folder(trial.number)

@@ -32,7 +32,7 @@ def spare_compiler() -> None:
 
 
 def bare_step(optimizer: Optimizer) -> None:
-    """A step without hooks and without gradients of its own."""
+    """A step without hooks and without gradients."""
     import torch
 
     with torch.no_grad():

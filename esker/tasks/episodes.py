@@ -186,7 +186,7 @@ class Slots:
                 return 0
 
     def _step(self, busy: int) -> list[Ended]:
-        """One step in each busy row; answers the rows whose episode ended, with the error that ended it if one did."""
+        """One step in each busy row; returns the rows whose episode ended, with the error that ended it if one did."""
         actions = self._act(busy)
         self.tick += 1
         self.steps += busy

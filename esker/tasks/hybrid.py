@@ -54,7 +54,7 @@ class HybridWorker:
         self._critics: Critics | None = None
 
     def answer(self, request: Request) -> Answer:
-        """Do what is asked; a failure is an answer too."""
+        """Handle a request; a failure is returned, not raised."""
         try:
             return self._try(request) if isinstance(request, Trial) else self.train_critic(request)
         except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""What the hybrids ask of their workers, and the answers."""
+"""The hybrids' requests to their workers, and the answers to them."""
 
 from __future__ import annotations
 

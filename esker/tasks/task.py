@@ -1,4 +1,4 @@
-"""The seam between engines and tasks: what a worker is given, and what it answers."""
+"""The seam between engines and tasks: what a worker is given, and what it returns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Evaluator(Protocol):
     """A task opened in one worker."""
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
-        """Evaluate items until `take` ends it; answers how many steps were dropped."""
+        """Evaluate items until `take` ends it; returns how many steps were dropped."""
         ...
 
     def close(self) -> None: ...

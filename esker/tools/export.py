@@ -23,7 +23,7 @@ from esker.tools.torch_policies import files
 from esker.tools.torch_policies.networks import torch_network
 
 OBSERVATIONS = 1000
-EPISODE = 100  # a network with memory starts afresh after so many
+EPISODE = 100  # a network with memory is reset after this many
 TOLERANCE = 1e-5  # of continuous actions, relative to their size; discrete ones must be equal
 
 

@@ -12,7 +12,7 @@ import gymnasium as gym
 from esker.errors import UsageError
 
 INSTALL = "apt install libegl1 libgl1-mesa-dri (EGL), or apt install libosmesa6 (OSMesa)"
-# Probed in a process of its own: a back-end that failed once leaves PyOpenGL bound to it.
+# Probed in a separate process: a back-end that failed once leaves PyOpenGL bound to it.
 PROBE = """\
 import mujoco
 context = mujoco.GLContext(64, 64)

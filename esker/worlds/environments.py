@@ -42,7 +42,7 @@ class Environment:
     atari: Atari | None = None
 
     def make(self, **extra: Any) -> Env:
-        """A new environment. What the user must mend (unknown id, missing extra, bad arguments) raises UsageError."""
+        """A new environment. A user's mistake (unknown id, missing extra, bad arguments) raises UsageError."""
         env = self._atari(extra) if self.is_atari else self._bare(self.kwargs | extra, self.max_episode_steps)
         for path in self.wrappers:
             env = _wrapped(env, path)
@@ -95,7 +95,7 @@ class Environment:
         if self.name.startswith(PREFIX):
             register_games()
         try:
-            with warnings.catch_warnings():  # Gymnasium's notices about versions: said once, where ids are resolved
+            with warnings.catch_warnings():  # Gymnasium's notices about versions: shown once, when ids are resolved
                 warnings.simplefilter("ignore")
                 if factory is None:
                     return gym.make(self.name, max_episode_steps=limit, disable_env_checker=True, **kwargs)

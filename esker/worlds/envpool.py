@@ -68,7 +68,7 @@ def pool_name(environment: Environment) -> str:
 
 
 def make_pool(environment: Environment, count: int, seed: int) -> Any:
-    """A pool of so many environments on one thread. What EnvPool does not know or take raises UsageError."""
+    """A pool of environments on one thread. What EnvPool does not know or take raises UsageError."""
     name, options = pool_name(environment), dict(environment.kwargs)
     import envpool
 

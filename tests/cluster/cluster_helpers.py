@@ -97,7 +97,7 @@ class Training:
         assert self.error is None, self.error
 
     def finish(self, within: float = 300) -> bytes:
-        """Wait for the end; answers the state's bits."""
+        """Wait for the end; returns the state's bits."""
         self._thread.join(within)
         assert not self._thread.is_alive(), (len(self.rows), self.notes)
         if self.error is not None:

@@ -25,7 +25,7 @@ class RequestRefused(Exception):
 
 
 class HttpServer:
-    """Answers POST requests that show the token, each in a thread of its own."""
+    """Answers POST requests that show the token, each in its own thread."""
 
     def __init__(self, host: str, port: int, token: str, answer: Answer) -> None:
         handler = type("Handler", (_Handler,), {"token": token, "answer": staticmethod(answer)})

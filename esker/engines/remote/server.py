@@ -108,7 +108,7 @@ class WorkServer:
         self.close()
 
     def _answer(self, path: str, body: dict[str, Any]) -> dict[str, Any] | bytes:
-        """One request, in a thread of its own. What is wrong with it raises RequestRefused."""
+        """One request, in its own thread. A bad request raises RequestRefused."""
         if body.get("run") != self.run:
             raise RequestRefused(409, f"this is run {self.run!r}, not {body.get('run')!r}")
         actions: dict[str, Action] = {

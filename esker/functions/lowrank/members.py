@@ -38,7 +38,7 @@ class LowRankMembers:
         return self._forward(*mapped(self._repeat, (inputs, keywords)))
 
     def each(self, *inputs: Any, **keywords: Any) -> Any:
-        """(n, batch, …) outputs where every member has inputs of its own: the first axis counts members."""
+        """(n, batch, …) outputs where every member has its own inputs: the first axis counts members."""
         return self._forward(*mapped(self._flatten, (inputs, keywords)))
 
     def _repeat(self, tensor: torch.Tensor) -> torch.Tensor:

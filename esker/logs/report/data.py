@@ -164,7 +164,7 @@ def distribution(run: RunData, points: int) -> dict[str, Any] | None:
 
 
 def thinned(count: int, points: int) -> list[int]:
-    """At most so many of `count` indices, evenly spread, the first and the last among them."""
+    """At most `most` of `count` indices, evenly spread, including the first and the last."""
     if count <= points:
         return list(range(count))
     return [round(index) for index in np.linspace(0, count - 1, points)]

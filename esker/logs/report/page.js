@@ -2,7 +2,7 @@
 
 let DATA = JSON.parse(document.getElementById("data").textContent);
 const state = { axis: "steps", seeds: true, mean: false, range: false, smoothing: 0, hidden: new Set(), hiddenGroups: new Set() };
-const FEW = 6; // of more configurations than this, so many are shown at first
+const FEW = 6; // of more configurations than this, only this many are shown at first
 const views = new Map(); // environment -> view; zoom survives a redraw
 
 const byId = (id) => document.getElementById(id);

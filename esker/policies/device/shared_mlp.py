@@ -1,6 +1,6 @@
 """Perceptrons under low-rank noise on a device: one product that all rows share and a thin one for each row's noise.
 
-W x + (σ/√r) A (Bᵀ x): no row ever has matrices of its own.
+W x + (σ/√r) A (Bᵀ x): no row ever has its own matrices.
 """
 
 from __future__ import annotations
