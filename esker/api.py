@@ -190,7 +190,7 @@ def _beyond_goal(folder: RunFolder, changes: dict[str, Any]) -> tuple[dict[str, 
     reached = folder.status().startswith("finished: goal reached")
     if not reached or "goal" in changes or not changes.keys() & LIMITS:
         return changes, []
-    return {**changes, "goal": None, "patience": None}, ["the goal was reached; training goes on without it"]
+    return {**changes, "goal": None, "patience": None}, ["the goal was reached; training continues without it"]
 
 
 def _told(on_stop: Callable[[Run], None] | None) -> Callable[[Path, Outcome | None], None] | None:

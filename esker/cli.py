@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("ESKER_TRACEBACK"):
             raise
-        return _say(f"unexpected {named_line(error)} (a bug in esker; ESKER_TRACEBACK=1 shows the traceback)", 1)
+        return _say(f"unexpected {named_line(error)} (a bug in esker; set ESKER_TRACEBACK=1 for the traceback)", 1)
 
 
 def _os_error(error: OSError) -> str:

@@ -62,7 +62,7 @@ def test_survival_bonus_moves_fitness_and_leaves_returns(tmp_path):
 
 @pytest.mark.parametrize(("name", "value"), [("reward_scale", 2.0), ("sigma_adaptation", 0.5), ("critics", 2)])
 def test_options_that_are_gone_are_refused_with_what_to_do_instead(name, value):
-    with pytest.raises(esker.UsageError, match=f"{name} is {value}, and this option is gone; "):
+    with pytest.raises(esker.UsageError, match=f"{name} is {value}, and this option was removed; "):
         esker.train("CartPole-v1", **{name: value})
 
 

@@ -234,7 +234,7 @@ def test_a_back_end_that_breaks_under_way_warns_once_and_changes_nothing(tmp_pat
     (train(tmp_path / "run", 1, log="csv").path / "metrics.csv").unlink()
     (tmp_path / "run" / "metrics.csv").mkdir()  # what a full or broken disk does to open()
     with pytest.warns(
-        RuntimeWarning, match="logging to csv stopped, training goes on without it: IsADirectoryError"
+        RuntimeWarning, match="logging to csv stopped, training continues without it: IsADirectoryError"
     ) as seen:
         broken = esker.resume(tmp_path / "run", generations=4)
     assert len(seen) == 1

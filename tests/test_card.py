@@ -86,5 +86,5 @@ def test_environment_without_pictures_gets_a_card_without_a_replay(
 def test_folder_that_holds_something_else_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     assert main(["card", str(small_run()), "-o", str(tmp_path)]) == 2
-    assert "holds something else; choose another -o" in capsys.readouterr().err
+    assert "holds other files; choose another -o" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]

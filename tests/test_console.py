@@ -124,7 +124,7 @@ def test_stall_is_in_the_journal_and_on_the_console_once_also_after_a_resume(tmp
     esker.resume(path, observer=Plain(output), generations=25)
     notes = {one["generation"]: one["note"] for one in run.history if "note" in one}
     assert list(notes) == [19]
-    assert notes[19].startswith("all members have scored alike (-200.0) for 20 generations")
+    assert notes[19].startswith("all members have had the same score (-200.0) for 20 generations")
     assert output.file.getvalue().count(notes[19]) == 1  # type: ignore[attr-defined]
 
 

@@ -118,7 +118,7 @@ def test_a_lost_configuration_is_restored_from_a_checkpoint_and_said(
     assert main(["eval", str(path), "--episodes", "1", "--workers", "0"]) == 0
     assert "config.toml cannot be used" in capsys.readouterr().err
     assert center(esker.resume(path, generations=13).path) == grown()
-    assert "using its copy of checkpoint 000012" in capsys.readouterr().err
+    assert "using the copy in checkpoint 000012" in capsys.readouterr().err
     assert esker.Run(path).config.generations == 13
 
 
@@ -133,7 +133,7 @@ def test_a_bad_record_of_facts_costs_nothing_where_a_later_snapshot_is_intact(
     run = esker.resume(path, generations=13)
     assert center(path) == grown()
     said = capsys.readouterr().err
-    assert "are damaged; no record is left of generation 3; going on with 12 committed generations" in said
+    assert "are damaged; the records of generation 3 are lost; continuing with 12 committed generations" in said
     assert (path / "facts.damaged-1").read_bytes() == damaged
     assert sorted(RunFolder(path).scan().records) == [0, 1, 2, *range(4, 13)]
     assert [row["generation"] for row in run.history] == list(range(13))

@@ -263,4 +263,4 @@ def test_out_of_memory_halves_the_slots_and_says_so(monkeypatch):
     monkeypatch.setattr(device_engines, "InlineEngine", small)
     state, said = state_of("CartPole-v1"), []
     device_engines.device_engine(DeviceEpisodes(state.task, "torch", "cpu", 64), state.table, said.append)
-    assert said == ["cpu has no memory for 64 slots; going on with 16"]
+    assert said == ["cpu has no memory for 64 slots; continuing with 16"]

@@ -54,7 +54,7 @@ def test_wall_time_ends_a_generation_that_would_not(tmp_path: Path, workers: int
     options = ENDLESS | {"workers": workers, "wall_time": 2.0}
     run = esker.train("endless_world:Endless", run_dir=str(tmp_path / "run"), **options)
     assert time.monotonic() - started < 60
-    assert run.status == "finished: 2 s of training done; the generation under way was given up"
+    assert run.status == "finished: 2 s of training done; the unfinished generation was dropped"
     assert (run.history, run.best_return) == ([], None)
 
 

@@ -104,11 +104,11 @@ def test_a_pooled_run_trains_and_says_that_it_is_inexact(tmp_path, cli):
     ("arguments", "message"),
     [
         (["MountainCarContinous-v0"], "unknown environment"),
-        (["worlds:Corridor"], "vectorizer envpool knows no environments of your own"),
-        (["CartPole-v1", "--time-aware"], "vectorizer envpool takes no time_aware"),
+        (["worlds:Corridor"], "vectorizer envpool does not run your own environments"),
+        (["CartPole-v1", "--time-aware"], "vectorizer envpool does not support time_aware"),
         (["InvertedPendulum-v4", "--env-kwargs", '{"nonsense": 1}'], "does not take"),
         (["Blackjack-v1", "--hidden", "8"], "EnvPool's Blackjack-v1 is another environment"),
-        (["Taxi-v4"], "EnvPool knows no 'Taxi-v4'; did you mean"),
+        (["Taxi-v4"], "EnvPool has no environment 'Taxi-v4'; did you mean"),
     ],
 )
 def test_what_envpool_cannot_do_is_refused_in_one_line(capsys, arguments, message):

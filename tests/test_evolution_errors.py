@@ -71,8 +71,8 @@ def test_an_exception_in_the_reward_names_the_member_and_shows_the_trace() -> No
         ({"params": lambda name, p: False}, "params chooses no parameter"),
         ({"model": [torch.ones(2)], "params": ["0"]}, "params is for modules"),
         ({"reward": 3}, "reward is a int; expected a function"),
-        ({"reward": None}, "expected one of reward and reward_batch"),
-        ({"reward": needs_more}, "missing a required argument: 'other'; bind what it needs"),
+        ({"reward": None}, "expected either reward or reward_batch"),
+        ({"reward": needs_more}, "missing a required argument: 'other'; bind its other arguments"),
         ({"reward": lambda: 1.0}, "too many positional arguments"),
         ({"test_kwargs": {"render": True}}, "unexpected keyword argument 'render'"),
         ({"popluation": 3}, "unknown option 'popluation'; did you mean 'population'"),
@@ -181,7 +181,7 @@ def test_an_iteration_in_which_all_members_failed_is_not_committed(tmp_path: Pat
 
 def test_a_used_run_folder_is_refused(tmp_path: Path) -> None:
     esker.Evolution(model(), one, run_dir=str(tmp_path / "run"), **FAST).run(1)
-    with pytest.raises(esker.UsageError, match="holds a run already"):
+    with pytest.raises(esker.UsageError, match="already holds a run"):
         esker.Evolution(model(), one, run_dir=str(tmp_path / "run"), **FAST)
 
 

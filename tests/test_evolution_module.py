@@ -65,7 +65,7 @@ def test_the_snippet_of_the_seed_runs_verbatim(cuda: bool, capsys: pytest.Captur
     weights = names["es"].run(2, print_step=1)
     assert [tuple(w.shape) for w in weights] == [(2, 3), (2,)]
     out = capsys.readouterr().out
-    assert "render_test: the reward takes no render, so it is not passed" in out
+    assert "render_test: the reward has no argument render, so it is not passed" in out
     assert ("cuda: no GPU can be used here, so members are evaluated on the CPU" in out) is cuda
     assert out.count("test 100") == 2
 

@@ -60,7 +60,7 @@ def test_a_logger_that_cannot_be_made_is_dropped(folder: Path) -> None:
     (folder / "broken.py").write_text(
         "from lines import Lines\nclass Broken(Lines):\n    def __init__(self): raise OSError('no')\n"
     )
-    with pytest.warns(RuntimeWarning, match="logging to broken:Broken stopped, training goes on without it: OSError: no"):
+    with pytest.warns(RuntimeWarning, match="logging to broken:Broken stopped, training continues without it: OSError: no"):
         run = esker.train("CartPole-v1", generations=1, log="broken:Broken", quiet=True, **SMALL)
     assert len(run.history) == 1
 
@@ -90,7 +90,7 @@ def test_an_observer_is_shown_a_run_beside_the_console(capsys: pytest.CaptureFix
         ("--shaping", "no_such:f", "shaping 'no_such:f': cannot import 'no_such'"),
         ("--shaping", "rank", "shaping is 'rank'; expected one of centered_rank"),
         ("--activation", "mish:mich", "activation 'mish:mich': 'mish' has no callable 'mich'; did you mean 'mish'?"),
-        ("--activation", "numpy:sum", "activation 'numpy:sum' turns shape (2, 3) into (); expected the same shape"),
+        ("--activation", "numpy:sum", "activation 'numpy:sum' changes shape (2, 3) to (); expected the same shape"),
         ("--activation", "gelu", "activation is 'gelu'; expected one of tanh"),
     ],
 )

@@ -101,7 +101,7 @@ def test_one_damaged_run_hides_no_other_in_a_served_report(tmp_path: Path) -> No
 def test_a_server_that_is_not_ray_is_refused_at_once() -> None:
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with pytest.raises(UsageError, match="is no Ray cluster"):
+    with pytest.raises(UsageError, match="is not a Ray cluster"):
         reach(f"127.0.0.1:{server.server_address[1]}")
     server.shutdown()
     server.server_close()

@@ -34,7 +34,7 @@ def translate(values):
         ("aes-rl", AES | {"negative_ratio": 0.5}, "negative_ratio is for --mean-update fixed-linear"),
         ("aes-rl", AES | {"rl_ratio": 1.5}, "rl_ratio is 1.5; expected a share from 0 to 1"),
         ("aes-rl", AES | {"rl_ratio": -0.1}, "rl_ratio is -0.1"),
-        ("aes-rl", AES | {"critics": 2}, "critics is 2, and this option is gone; one critic is what there is"),
+        ("aes-rl", AES | {"critics": 2}, "critics is 2, and this option was removed; there is one critic"),
         ("aes-rl", AES | {"deterministic": True, "workers": 3}, "--deterministic means one actor"),
         ("aes-rl", AES | {"mean_update": "linear"}, "mean_update is 'linear'; expected one of fixed-linear"),
         ("p-cem-rl", {"actors": 3, "workers": 2}, "which mean the same"),
@@ -75,7 +75,7 @@ def test_the_command_line_trains_resumes_and_evaluates(cli):
     assert "resuming at generation 2" in resumed.stdout
     summary = json.loads(cli("eval", "r", "--episodes", "2", "--json", "--workers", "0").stdout)
     assert summary["episodes"] == 2
-    assert cli("eval", "r", "--checkpoint", "9").stderr.strip().endswith("(--keep decides how many stay)")
+    assert cli("eval", "r", "--checkpoint", "9").stderr.strip().endswith("(--keep sets how many are kept)")
 
 
 # AES-RL's configuration files

@@ -67,9 +67,9 @@ def test_native_is_the_default_where_it_covers_the_environment_and_is_stored(tmp
     [
         (["LunarLander-v3"], "vectorizer native does not cover LunarLander-v3"),
         (["Hopper-v4"], "vectorizer native does not cover Hopper-v4"),
-        (["Hopper-v5", "--wrapper", "gymnasium.wrappers:ClipAction"], "vectorizer native takes no wrapper"),
-        (["Hopper-v5", "--time-aware"], "vectorizer native takes no time_aware"),
-        (["worlds:Corridor"], "vectorizer native takes no environments of your own (worlds:Corridor)"),
+        (["Hopper-v5", "--wrapper", "gymnasium.wrappers:ClipAction"], "vectorizer native does not support wrapper"),
+        (["Hopper-v5", "--time-aware"], "vectorizer native does not support time_aware"),
+        (["worlds:Corridor"], "vectorizer native does not run your own environments (worlds:Corridor)"),
         (
             ["Hopper-v5", "--env-kwargs", '{"render_mode": "rgb_array"}'],
             "does not take render_mode 'rgb_array' for Hopper-v5",
@@ -108,7 +108,7 @@ def test_other_bits_fall_back_to_gymnasium_with_a_note(tmp_path, capsys, monkeyp
     monkeypatch.setattr(vectorizers, "gives_the_bits_of", lambda environment, probe: False)
     run = train(tmp_path / "run", vectorizer=asked, quiet=False)
     assert run.config.vectorizer == "gymnasium"
-    assert "native stepping of Hopper-v5 gives other bits" in " ".join(capsys.readouterr().out.split())
+    assert "native stepping of Hopper-v5 computes other bits" in " ".join(capsys.readouterr().out.split())
 
 
 def test_versions_that_were_not_checked_take_the_general_path(tmp_path, capsys, monkeypatch):

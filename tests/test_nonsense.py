@@ -35,7 +35,7 @@ CASES = [
     ([*TRAIN, "--config", "[" * 1_000], "does not exist"),
     ([*TRAIN, "--config", '{"env_kwargs": ' + '{"a":' * 9_000 + "1" + "}" * 9_001], "cannot be read"),
     ([*TRAIN, "--config", json.dumps({"network": "a\0b"})], "network"),
-    (["train", ".envs:make", *TRAIN[2:]], "no name of a module"),
+    (["train", ".envs:make", *TRAIN[2:]], "not a module name"),
     ([*TRAIN, "--wrapper", "builtins:int"], "wrapper 'builtins:int' fails: TypeError"),
     ([*TRAIN, "--wrapper", "builtins:id"], "returned int"),
     (["train", "worlds:Huge", *TRAIN[2:]], "65,000,004,416 parameters: at least"),

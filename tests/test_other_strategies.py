@@ -61,7 +61,7 @@ def test_the_console_does_without_a_population_that_the_strategy_chooses(
     ("arguments", "words"),
     [
         (["--algo", "pgpe", "--population", "7"], "population is 7; pgpe samples in pairs: use --population 8"),
-        (["--algo", "pgpe", "--noise", "low-rank"], "pgpe needs every parameter's own; use --noise table or counter"),
+        (["--algo", "pgpe", "--noise", "low-rank"], "pgpe needs noise for every parameter; use --noise table or counter"),
         (["--algo", "pgpe", "--stdev-lr", "0"], "stdev_lr is 0.0; expected a number above 0"),
         (["--algo", "snes", "--antithetic", "--population", "5"], "antithetic sampling needs an even number"),
         (["--algo", "cma", "--hidden", "128,128"], "CMA-ES takes at most"),

@@ -92,7 +92,7 @@ def test_a_request_that_does_not_fit_the_chosen_preset_hears_which_one_that_is(c
     said = capsys.readouterr().err.strip()
     assert said == (
         "esker: error: hidden is for --network mlp or gru or lstm, and this is linear "
-        "(by preset hopper/ars, chosen for Hopper-v5; --preset none does without)"
+        "(by preset hopper/ars, chosen for Hopper-v5; --preset none turns it off)"
     )
 
 

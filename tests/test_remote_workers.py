@@ -247,8 +247,8 @@ def test_an_evolution_has_its_members_evaluated_by_workers_and_resumes(server: e
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"reward": sphere}, "reward is given beside server"),
-        ({"workers": 2}, "workers is given beside server"),
+        ({"reward": sphere}, "reward has no effect with server"),
+        ({"workers": 2}, "workers has no effect with server"),
         ({"noise": "table"}, "use noise='counter'"),
     ],
 )

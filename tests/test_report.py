@@ -315,7 +315,7 @@ def test_repeated_seed_and_stall_are_remarked(driver: Any, tmp_path: Path) -> No
     open_page(driver, written(tmp_path, str(small_run()), str(tmp_path / "again"), str(stalled)))
     first, second = (item.text for item in driver.find_elements("css selector", ".remarks li"))
     assert first == "CartPole-v1, es: 1 of 3 runs repeat seed 0; each seed counts once"
-    assert second.startswith("stalled, generation 19: all members have scored alike (9.0) for 20 generations")
+    assert second.startswith("stalled, generation 19: all members have had the same score (9.0) for 20 generations")
     assert "es: mean of 2 seeds" in lines(chart(driver, "Return"))
 
 

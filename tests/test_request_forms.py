@@ -67,7 +67,7 @@ def test_resume_with_new_limits_goes_on_after_the_goal(tmp_path: Path, capsys: p
     run = esker.train("CartPole-v1", run_dir=str(path), goal=1.0, patience=1, **(QUICK | {"generations": 50}))
     assert (run.status[:22], len(run.history)) == ("finished: goal reached", 1)
     assert main(["resume", str(path), "--generations", "3", "--no-quiet"]) == 0
-    assert "note: the goal was reached; training goes on without it" in capsys.readouterr().out
+    assert "note: the goal was reached; training continues without it" in capsys.readouterr().out
     assert len(run.history) == 3
     assert main(["resume", str(path), "--goal", "none", "--generations", "4"]) == 0
     assert len(run.history) == 4

@@ -62,7 +62,7 @@ def test_the_default_space_leaves_out_what_is_fixed() -> None:
         ("lrr=0.1..1", "unknown option 'lrr' in the space; did you mean 'lr'?"),
         ("lr=0.1..0.01", "an empty range"),
         ("lr=0.1..0.1", "an empty range"),
-        ("weight_decay=0..1:log", "a logarithmic range begins above 0"),
+        ("weight_decay=0..1:log", "a logarithmic range starts above 0"),
         ("lr=-1..1", "lr is -1.0; expected a number above 0"),
         ("lr=a..b", "lr is 'a'; expected a number"),
         ("population=1..5", "population is 1; expected a number at least 2"),

@@ -52,7 +52,7 @@ def test_the_share_of_evaluations_is_of_the_population_that_the_run_will_have() 
         ({"env": ["CartPole-v1"]}, r"env is \['CartPole-v1'\]; expected text"),
         ({"run": "PPO"}, "run is 'PPO'; of RLlib's algorithms esker knows ES"),
         ({"model": 3, "stepsize": 0.01}, "model is 3; expected RLlib's object"),
-        ({"return_proc_mode": "raw"}, "return_proc_mode is 'raw'; RLlib knows centered_rank alone"),
+        ({"return_proc_mode": "raw"}, "return_proc_mode is 'raw'; RLlib has only centered_rank"),
         (
             {"episodes_per_batch": 1000, "population": 40},
             "episodes_per_batch is 1000 and population is 40, which mean the same",

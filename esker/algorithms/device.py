@@ -40,6 +40,6 @@ def open_device_engine(state: Any, site: Site) -> Engine:
     task = DeviceEpisodes(state.task, config.world, config.device, config.slots or min(items, MOST))
     engine = device_engine(task, state.table, site.note)
     site.note(
-        f"worlds ({config.world}) and policies on {device_name(config.device)}; esker eval judges in Gymnasium on the CPU"
+        f"worlds ({config.world}) and policies on {device_name(config.device)}; esker eval evaluates in Gymnasium on the CPU"
     )
     return engine

@@ -15,11 +15,11 @@ EDGE = 10  # generations at the start and at the end whose means are compared
 LOOKS = (50, 200, 800)  # generations after which the end is compared with the start
 
 ALIKE = (
-    "all members have scored alike ({score:,.1f}) for {count:,} generations, so there is no gradient: "
-    "raise --sigma, shape the reward, or stop here if this is the best score there is (--goal)"
+    "all members have had the same score ({score:,.1f}) for {count:,} generations, so there is no gradient: "
+    "raise --sigma, shape the reward, or stop here (--goal) if no better score is possible"
 )
 STILL = (
-    "the centre has not moved for {count:,} generations: no individual of this fitness moves it ({score:,.1f} at best); "
+    "the centre has not moved for {count:,} generations: no individual is good enough to move it ({score:,.1f} at best); "
     "look at --mean-update-param or --lr"
 )
 UNBEATEN = (

@@ -41,7 +41,7 @@ def _crowding(workers: int | None) -> list[str]:
     cores = available_cores()
     if workers is None or workers <= cores:
         return []
-    return [f"{workers} workers are asked for and this machine has {cores} cores: they take turns"]
+    return [f"{workers} workers for {cores} cores: they share cores"]
 
 
 def check_learner(config: HybridConfig, workers: Workers) -> list[str]:
@@ -56,8 +56,8 @@ def check_learner(config: HybridConfig, workers: Workers) -> list[str]:
         raise UsageError(f"device is {config.device!r}, and no node of the cluster offers a GPU; use --device cpu")
     if not apart and here not in with_gpu:
         raise UsageError(
-            f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which offers Ray no GPU; "
-            "start it on one that does, or use --device cpu"
+            f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which has no GPU for Ray; "
+            "start it on one that has, or use --device cpu"
         )
     if apart and gpu_left(ray.nodes(), config.gpus_per_node) <= 0:
         raise UsageError(
@@ -104,7 +104,7 @@ def join(address: str, working_dir: str | None = None) -> None:
     """Connect to a cluster at HOST:PORT, or the one on this machine (auto); `working_dir` is sent to its nodes."""
     if "://" in address:
         raise UsageError(
-            f"address is {address!r}; esker does not speak through Ray's client: give HOST:PORT on a machine of the "
+            f"address is {address!r}; Ray's client is not supported: give HOST:PORT on a machine of the "
             "cluster, or use `ray job submit`"
         )
     if address != "auto":
@@ -129,9 +129,9 @@ def check_demand(demand: Demand) -> list[str]:
     if demand.workers is None or sum(counts) >= demand.workers:
         return []
     if is_own():
-        return [f"{demand.workers} workers are asked for and this machine has cores for {sum(counts)}: that many start"]
+        return [f"{demand.workers} workers were requested and this machine has cores for {sum(counts)}: that many start"]
     return [
-        f"{demand.workers} workers are asked for and the cluster has room for {sum(counts)}: the others start as nodes join"
+        f"{demand.workers} workers were requested and the cluster has room for {sum(counts)}: the others start as nodes join"
     ]
 
 
@@ -171,7 +171,7 @@ def reach(address: str) -> None:
     try:
         with socket.create_connection((host, int(port)), timeout=5) as connection:
             if not os.environ.get("RAY_USE_TLS") and not _speaks_grpc(connection):
-                raise UsageError(f"what listens at {address} is no Ray cluster; give the HOST:PORT of `esker cluster head`")
+                raise UsageError(f"{address} is not a Ray cluster; give the HOST:PORT of `esker cluster head`")
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"no Ray cluster answers at {address} ({reason}); start one with: esker cluster head") from error
@@ -190,13 +190,13 @@ def _speaks_grpc(connection: socket.socket) -> bool:
 def _why_refused(address: str, error: Exception) -> str:
     text = str(error)
     if "uthentication" in text or "token" in text.lower():
-        return f"the cluster at {address} refused our token ({token_file()}); copy the head's token file there"
+        return f"the cluster at {address} refused the token in {token_file()}; copy the head's token file there"
     if "ersion mismatch" in text:
         return f"the cluster at {address} has other versions: {' '.join(text.split())}"
     if isinstance(error, ConnectionError) and address == "auto":
         return "no Ray cluster runs on this machine; start one with `esker cluster head`, or leave --address out"
     if "Failed to connect" in text and os.environ.get("RAY_AUTH_MODE") == "token":  # something listens: `reach` found it
-        return f"the cluster at {address} does not let us in; is the token in {token_file()} a copy of the head's?"
+        return f"the cluster at {address} refused the connection; is the token in {token_file()} a copy of the head's?"
     return f"the Ray cluster at {address} could not be joined: {_last_line(error)}"
 
 

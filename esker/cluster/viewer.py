@@ -81,7 +81,7 @@ def watch(coordinator: Any, name: str, path: Path, observer: Observer, first: in
             return end
     earlier = _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).rows[:first]
     observer.begin(config, RunFolder(path), earlier)
-    status = "the viewer left; the run goes on"
+    status = "the viewer left; the run continues"
     try:
         for news in _news(coordinator, name, first, observer):
             for text in news.notes:
@@ -143,7 +143,9 @@ def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> I
     while True:
         news: News = _await(partial(coordinator.follow.remote, generation, life, notes, PATIENCE), name, observer)
         if life and news.life != life:
-            observer.note(f"the coordinator died and was restarted; it goes on at generation {generation + len(news.rows)}")
+            observer.note(
+                f"the coordinator died and was restarted; it continues at generation {generation + len(news.rows)}"
+            )
         notes = len(news.notes) + (notes if news.life == life else 0)
         life = news.life
         generation += len(news.rows)

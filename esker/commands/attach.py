@@ -10,7 +10,7 @@ from esker.config.flags import Parser
 from esker.errors import RunError
 
 DESCRIPTION = """\
-Show a run of the cluster as it goes on, from any of the cluster's machines. Ctrl-C leaves it running.
+Show a run of the cluster live, from any of the cluster's machines. Ctrl-C leaves it running.
 
   esker attach es-s0-20260301-120000"""
 
@@ -20,7 +20,7 @@ def add(commands: Commands[Parser]) -> None:
     parser = command(commands, "attach", run, "watch a run of the cluster from any of its machines", DESCRIPTION)
     parser.add_argument("run", metavar="RUN", help="its name, or its run folder")
     parser.add_argument("--address", default="auto", help="the cluster, as HOST:PORT (default: auto, this machine's)")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def run(namespace: Namespace) -> int:
@@ -36,7 +36,7 @@ def run(namespace: Namespace) -> int:
     try:
         end = viewer.watch(coordinator, name, path, observer_for(console(), namespace.quiet))
     except KeyboardInterrupt:
-        console().print(f"the run goes on; stop it with: esker stop {name}", highlight=False)
+        console().print(f"the run continues; stop it with: esker stop {name}", highlight=False)
         return 0
     if end.kind in ("failed", "refused"):
         raise RunError(end.text)

@@ -53,7 +53,7 @@ def run_path(text: str) -> str:
 
     found = list_runs(Path("runs")) if Path("runs").is_dir() else []
     if not found:
-        raise UsageError("latest stands for the newest run under runs/, and there is none; `esker train ENV` makes one")
+        raise UsageError("latest is the newest run under runs/, and there is none; `esker train ENV` makes one")
     return min(found, key=lambda run: run.age).path
 
 

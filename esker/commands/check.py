@@ -11,7 +11,7 @@ from esker.config.flags import Parser
 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
-    parser = command(commands, "check", run, "is this environment understood, exact on reset, and how fast")
+    parser = command(commands, "check", run, "check an environment: spaces, determinism on reset, speed")
     parser.set_defaults(imports_here=True)
     parser.add_argument("env", metavar="ENV", help="a Gymnasium id, module:Id, or module:make_env")
     parser.add_argument("--env-kwargs", default="{}", metavar="JSON", help="arguments for the environment")

@@ -12,7 +12,7 @@ from esker.commands.every import WITH_OPTIONS, add_commands
 from esker.config.flags import Parser
 
 HELP = """\
-Print a script that completes commands and flags. For one session, or for all when it stands in your shell's start file:
+Print a script that completes commands and flags. For one session, or for all sessions from your shell's start file:
 
   bash:  source <(esker completion bash)          (~/.bashrc)
   zsh:   source <(esker completion zsh)           (~/.zshrc, after compinit)

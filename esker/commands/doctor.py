@@ -15,10 +15,10 @@ STYLES = {"✓": "green", "✗": "yellow", "·": "dim"}
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     description = (
-        "Look at this machine: versions, cores, threads, which extras are there and how to get the others, whether "
-        "pictures can be drawn, and its numeric fingerprint. Changes nothing."
+        "Report on this machine: versions, cores, threads, installed and missing extras, rendering, numeric fingerprint. "
+        "Changes nothing."
     )
-    parser = command(commands, "doctor", run, "what this machine has, what is missing and how to get it", description)
+    parser = command(commands, "doctor", run, "check this machine: what is installed, what is missing", description)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -39,6 +39,6 @@ def run(namespace: Namespace) -> int:
         print_table(output, ("", "what", "found"), rows, prose=("found",), styles=STYLES)
     missing = [finding for finding in findings if finding.mark == "missing"]
     found = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
-    summary = f"{found} missing; each line says how to get it" if missing else "nothing is missing"
+    summary = f"{found} missing; each line says how to install it" if missing else "nothing is missing"
     output.print(summary, highlight=False)
     return 0

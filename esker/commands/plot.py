@@ -25,7 +25,7 @@ Draw learning curves for a paper: runs that differ in their seed only become one
   esker plot runs/a runs/b --label ours --label baseline --x time --band range
   esker plot runs/Humanoid-v5 --each-seed --smooth 0.6 --reference '6000=Salimans et al.' --size 6x3.5
 
-A folder that holds runs stands for all of them. With five seeds or more the line is the interquartile mean and the band
+A folder of runs stands for all of them. With five seeds or more the line is the interquartile mean and the band
 its 95% stratified bootstrap interval, else mean and standard deviation. Seeds that stopped at their goal are carried on
 at their last value; the line ends where the shortest other seed ends. Copies of one run count once."""
 
@@ -33,7 +33,7 @@ at their last value; the line ends where the shortest other seed ends. Copies of
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "plot", run, "draw learning curves for a paper", HELP)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders that hold some, or latest")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders of runs, or latest")
     parser.add_argument("-o", "--output", default="curve.png", metavar="FILE", help=".png, .svg or .pdf (curve.png)")
     axes = ("steps", "time", "episodes", "generations", "training")
     parser.add_argument("--x", choices=axes, default="steps", help="x-axis; training: gradient algorithms' steps (steps)")

@@ -20,13 +20,13 @@ what differs between configurations, versions, videos. It needs no network and c
   esker report runs/Humanoid-v5 --reference '6000=Salimans et al.'
   esker report runs --serve
 
-A folder that holds runs stands for all of them; runs that differ in their seed only are drawn as one."""
+A folder of runs stands for all of them; runs that differ in their seed only are drawn as one."""
 
 
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "report", run, "write an interactive page about runs, or serve it live", HELP)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders that hold some, or latest")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, folders of runs, or latest")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the page (default: RUN/report.html; report.html for several)"
     )

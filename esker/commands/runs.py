@@ -27,7 +27,7 @@ def add(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--sort", default="age", choices=[*ASCENDING, *DESCENDING], help="order of the list (default: age, newest first)"
     )
-    parser.add_argument("--reverse", action="store_true", help="turn the order around")
+    parser.add_argument("--reverse", action="store_true", help="reverse the order")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--cluster", action="store_true", help="list the active runs of a Ray cluster instead")
     parser.add_argument("--address", help="with --cluster: the cluster, as HOST:PORT (default: auto, this machine's)")

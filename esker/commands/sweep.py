@@ -42,10 +42,12 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     )
     group.add_argument("--name", help="the sweep's name, by which others join it (default: ENV-ALGO)")
     group.add_argument("--sweep-dir", default="sweeps", metavar="DIR", help="where sweeps are kept (default: sweeps)")
-    group.add_argument("--sampler", choices=("tpe", "random", "grid"), help="who suggests (default: tpe)")
-    group.add_argument("--pruner", choices=("hyperband", "asha", "none"), help="who stops early (default: hyperband)")
-    group.add_argument("--reduction", type=int, metavar="N", help="one trial in N goes on at each rung (default: 3)")
-    group.add_argument("--min-budget", type=int, metavar="N", help="what every trial gets (default: budget / N²)")
+    group.add_argument("--sampler", choices=("tpe", "random", "grid"), help="how options are suggested (default: tpe)")
+    group.add_argument(
+        "--pruner", choices=("hyperband", "asha", "none"), help="how trials are stopped early (default: hyperband)"
+    )
+    group.add_argument("--reduction", type=int, metavar="N", help="one trial in N continues at each rung (default: 3)")
+    group.add_argument("--min-budget", type=int, metavar="N", help="budget of every trial (default: whole budget / N²)")
     group.add_argument("--storage", choices=("journal", "sqlite"), help="where trials are kept (default: journal)")
     group.add_argument("--sweep-seed", type=int, metavar="N", help="seed of the suggestions (default: 0)")
     names = "{" + ",".join(registry.names()) + ",module:NAME}"

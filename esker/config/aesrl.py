@@ -64,7 +64,7 @@ OWN |= {"ray_address", "ray_port", "redis_password", "visualize", "debug"}
 SHARED = frozenset({"population_size", "sigma_init", "logdir"})  # names that other libraries have too
 WITHOUT_EFFECT = {
     "visualize": "esker report --live shows a run",
-    "debug": "every run says what goes wrong",
+    "debug": "every run reports errors",
     "ray_port": "it belongs to ray_address",
     "redis_password": "a token file takes its place; see esker cluster --help",
 }
@@ -111,7 +111,7 @@ def translate(values: Mapping[str, Any], algo: str, known: set[str], below: Mapp
             continue
         target, translated = _one(name, value)
         if why := WITHOUT_EFFECT.get(name) or _needless(name, value, values, target, known, algo):
-            done.notices.append(f"AES-RL's {name} = {value} is not used: {why}")
+            done.notices.append(f"AES-RL's {name} = {value} has no effect: {why}")
         elif target != name:
             same_meaning(values, name, target)
             done.put("AES-RL", name, value, target, translated)
@@ -133,7 +133,7 @@ def _add_defaults(done: Translation, algo: str, known: set[str], below: Mapping[
     done.values |= added
     told = [f"{name} = {text(value)}" for name, value in added.items() if _plain(below.get(name)) != _plain(value)]
     if told:
-        done.notices.append(f"not in the file, so as in AES-RL's repository: {', '.join(told)}")
+        done.notices.append(f"not in the file, so taken from AES-RL's repository: {', '.join(told)}")
 
 
 def _plain(value: Any) -> Any:
@@ -175,10 +175,10 @@ def _needless(name: str, value: Any, values: Mapping[str, Any], target: str, kno
     """Why a key has no effect here, if it has none."""
     if name == "actor_network_scheme":
         if value != "TD3":
-            raise UsageError(f"actor_network_scheme is {value!r}; AES-RL knows TD3 alone")
+            raise UsageError(f"actor_network_scheme is {value!r}; AES-RL has only TD3")
         return "it is the only one"
     if name == "num_critic_worker":
-        return "one critic is what there is: a second one would train against the first's targets"
+        return "there is one critic: a second one would train against the first's targets"
     if target not in known:
         return f"{algo} has no such option"
     if name == "cemrl_damp_tau":

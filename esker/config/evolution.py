@@ -25,21 +25,21 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
     rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1, high=10_000)
     vectors: Literal["noise", "keep"] = option("noise", "biases and norms get ordinary noise, or stay (noise low-rank)")
     dtype: Literal["float32", "bfloat16", "float16"] = option("float32", "type of the evaluated model (noise low-rank)")
-    anchor_decay: float = option(0.0, "pull the centre back towards its start: lr × this × the way (noise low-rank)", low=0)
-    evaluations_per_member: int = option(
-        1, "evaluations whose mean is a member's fitness, for noisy rewards", low=1, high=1_000_000
+    anchor_decay: float = option(
+        0.0, "pull the centre back towards its start: lr × this × the distance (noise low-rank)", low=0
     )
-    center_evaluations: int = option(1, "evaluations of the unperturbed centre every iteration", low=1, high=1_000_000)
-    members_per_batch: int | None = option(None, "members that reward_batch is given at once", low=1)
+    evaluations_per_member: int = option(1, "evaluations averaged into a fitness, for noisy rewards", low=1, high=1_000_000)
+    center_evaluations: int = option(1, "evaluations of the centre per iteration", low=1, high=1_000_000)
+    members_per_batch: int | None = option(None, "members passed to reward_batch at once", low=1)
     workers: int | None = option(
-        None, "workers that evaluate members (default: 4; engine ray: every CPU; 0: inside this process)", low=0
+        None, "workers that evaluate members (default: 4; engine ray: every CPU; 0: this process)", low=0
     )
     executor: Literal["processes", "threads"] = option("processes", "what a worker is")
-    timeout: float | None = option(None, "seconds that one evaluation may take before its worker is replaced", above=0)
+    timeout: float | None = option(None, "replace a worker whose evaluation takes longer than X seconds", above=0)
     device: str | None = option(None, "where members are evaluated (default: where the model is)")
     gradients: bool = option(False, "let rewards compute gradients; without, torch records nothing")
     final: Literal["best", "last"] = option("best", "the parameters that the model ends with")
-    on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails stops the run, or ranks last")
+    on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails: stop the run, or rank it last")
 
     def check(self) -> None:
         """Refuse what no single option can know to be wrong. Raises UsageError."""

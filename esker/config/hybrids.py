@@ -235,7 +235,9 @@ class PCEMRLConfig(ActorOptions, CEMRLConfig):
         super().check()
         check_actors(self)
         if self.parallel_critic and self.workers == 0:
-            raise UsageError("--parallel-critic needs a process for the critic, and --workers 0 allows none; leave one out")
+            raise UsageError(
+                "--parallel-critic needs a process for the critic, and --workers 0 allows none; drop one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from esker.errors import UsageError
 
 # An option that is gone, the value at which it did nothing, and what to do instead.
 REMOVED: dict[str, tuple[Any, str]] = {
-    "critics": (1, "one critic is what there is"),
+    "critics": (1, "there is one critic"),
     "sigma_adaptation": (None, "use --algo snes or pgpe, which adapt a scale for every parameter"),
     "reward_scale": (1.0, "scale the reward with a wrapper, or change --lr: only raw shaping depends on it"),
 }
@@ -24,7 +24,7 @@ def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     result, notices = other_names.translate(values)
     for name, (harmless, remedy) in REMOVED.items():
         if name in result and str(result.pop(name)) not in (str(harmless), str(harmless).removesuffix(".0")):
-            raise UsageError(f"{name} is {values[name]}, and this option is gone; {remedy}")
+            raise UsageError(f"{name} is {values[name]}, and this option was removed; {remedy}")
     for name in FIELDS.keys() & result.keys():
         option, part = FIELDS[name]
         if option in values:

@@ -30,4 +30,4 @@ class LogOptions:
         given = [f.name for f in fields(LogOptions) if f.name.startswith("wandb_") and getattr(self, f.name)]
         if given and "wandb" not in self.log:
             flag = "--" + given[0].replace("_", "-")
-            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or take it away with {flag} none")
+            raise UsageError(f"{given[0]} is given without W&B; add --log wandb, or unset it with {flag} none")

@@ -179,7 +179,7 @@ class ClusterOptions:
             raise UsageError("workers is 0, and a Ray engine needs at least one; leave --workers out to use every CPU")
         for name, amount in self.resources.items():
             if isinstance(amount, bool) or not isinstance(amount, int | float) or amount <= 0:
-                raise UsageError(f"resources asks for {amount!r} of {name!r}; expected a number above 0")
+                raise UsageError(f"resources has {name!r}: {amount!r}; expected a number above 0")
 
 
 CLUSTER_OPTIONS = tuple(f.name for f in fields(ClusterOptions) if f.name != "engine")  # for --engine ray only

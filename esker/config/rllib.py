@@ -74,10 +74,10 @@ def translate(values: Mapping[str, Any], resolved: Resolved) -> Translation:
     _filter(done, values)
     if "return_proc_mode" in values:
         if values["return_proc_mode"] != "centered_rank":
-            raise UsageError(f"return_proc_mode is {values['return_proc_mode']!r}; RLlib knows centered_rank alone")
+            raise UsageError(f"return_proc_mode is {values['return_proc_mode']!r}; RLlib has only centered_rank")
         done.put("RLlib", "return_proc_mode", "centered_rank", "shaping", "centered_rank")
     if "report_length" in values:
-        done.notices.append("RLlib's report_length is not needed: every centre evaluation is reported by itself")
+        done.notices.append("RLlib's report_length is not needed: every centre evaluation is reported")
     _derived(done, values, resolved)
     if done.needless:
         names = ", ".join(sorted(done.needless))

@@ -20,7 +20,9 @@ class FullNoiseConfig(SynchronousConfig):
         """Refuse what no single option can know to be wrong. Raises UsageError."""
         super().check()
         if self.noise == "low-rank":
-            raise UsageError(f"noise is low-rank, and {self.algo} needs every parameter's own; use --noise table or counter")
+            raise UsageError(
+                f"noise is low-rank, and {self.algo} needs noise for every parameter; use --noise table or counter"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +97,11 @@ class CMAOptions:
         None, "members per generation (default: 4 + 3 ln d for d parameters)", low=2, high=10_000_000
     )
     sigma: float = option(0.3, "step size, at first", above=0, high=1e6)
-    lr: float = option(1.0, "how much of its step the centre makes", above=0, high=1e6)
+    lr: float = option(1.0, "learning rate of the centre", above=0, high=1e6)
     restarts: int = option(0, "restarts elsewhere when progress ends, at most", low=0)
-    restart_kind: RestartKind = option("ipop", "restarts with doubled populations, or large and small ones in turn")
+    restart_kind: RestartKind = option(
+        "ipop", "restart with doubled populations (ipop), or large and small ones in turn (bipop)"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ def device_engine(task: DeviceEpisodes, table: NoiseTable | None, note: Callable
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
     if task.slots < wanted:
-        note(f"{task.device} has no memory for {wanted:,} slots; going on with {task.slots:,}")
+        note(f"{task.device} has no memory for {wanted:,} slots; continuing with {task.slots:,}")
     return engine
 
 

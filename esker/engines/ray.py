@@ -186,4 +186,4 @@ class RayEngine:
         if why is not None:
             self._note(f"node {node.name} was lost ({why}): {len(node.items)} items are evaluated elsewhere")
         if not self._nodes:
-            self._note("no node is left: waiting for one to come")
+            self._note("no node is left: waiting for one to join")

@@ -194,7 +194,7 @@ class RayPool:
             what = "the critic's chunk" if site.kind == "critic" else f"{len(site.work)} individuals"
             self._note(f"node {site.node.name} was lost ({why}): {what} will be done elsewhere")
         if not any(other.kind == site.kind for other in self._sites):
-            self._note(f"no node is left for the {site.kind}: waiting for one to come")
+            self._note(f"no node is left for the {site.kind}: waiting for one to join")
 
 
 def _arrived(roster: Roster) -> Iterator[Node]:

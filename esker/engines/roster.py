@@ -183,7 +183,7 @@ class Roster:
             node.said_pending = True
             cpus, gpus = node.workers * self._demand.cpus_per_worker, self._demand.gpus_per_node
             wanted = " and ".join(f"{n:g} {name}" for n, name in ((cpus, "CPUs"), (gpus, "GPU")) if n)
-            self.notes.put(f"node {node.name} has not given the {wanted} asked of it yet: is it busy with other work?")
+            self.notes.put(f"node {node.name} has not provided {wanted} yet: is it busy with other work?")
 
 
 def _kill(node: Node) -> None:

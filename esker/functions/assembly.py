@@ -42,9 +42,9 @@ ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds", "engine", "addre
 def check_form(reward: Function | None, reward_batch: Function | None, options: Mapping[str, Any], tests: bool) -> None:
     """Refuse options that the form of the reward has no use for. Raises UsageError."""
     if (reward is None) == (reward_batch is None):
-        raise UsageError("expected one of reward and reward_batch: reward(model) -> number, or reward_batch(members)")
+        raise UsageError("expected either reward or reward_batch: reward(model) -> number, or reward_batch(members)")
     if "generations" in options:
-        raise UsageError("generations is not an option here; say how many to run(iterations)")
+        raise UsageError("generations is not an option here; give the number to run(iterations)")
     if reward_batch is None and options.get("members_per_batch") is not None:
         raise UsageError("members_per_batch is for reward_batch; reward(model) is given one member at a time")
     if reward_batch is None and options.get("noise") == "low-rank":
@@ -64,7 +64,7 @@ def check_served(reward: Any, reward_batch: Any, options: Mapping[str, Any], tes
     given = [name for name, value in (("reward", reward), ("reward_batch", reward_batch)) if value is not None]
     given += [*(["test_kwargs"] if tests else []), *(name for name in SERVED_ELSEWHERE if name in options)]
     if given:
-        raise UsageError(f"{given[0]} is given beside server, whose workers evaluate members as they like; leave it out")
+        raise UsageError(f"{given[0]} has no effect with server, whose workers choose how to evaluate; leave it out")
     if options.get("noise", "counter") != "counter":
         raise UsageError(f"noise is {options['noise']!r}, and workers compute their members; use noise='counter'")
     return {**options, "noise": "counter"}
@@ -209,7 +209,9 @@ def continue_in(folder: RunFolder, config: EvolutionConfig, state: FunctionEvolu
     if then.get("batched") != here["batched"]:
         raise UsageError(f"the run in {name!r} was made with {'reward_batch' if then.get('batched') else 'reward'}")
     if then.get("fingerprint") != here["fingerprint"] and not config.inexact:
-        raise UsageError("this machine computes other bits than the one the run began on; to go on, add inexact=True")
+        raise UsageError(
+            "this machine computes other bits than the one the run began on; to continue anyway, add inexact=True"
+        )
     if folder.newest(folder.committed())[0] is None and then.get("start") != here["start"]:
         raise RunError(f"no intact checkpoint is left in {name!r}; give the model with the values it began with")
     folder.lock()

@@ -132,7 +132,7 @@ def _movable(chosen: list[tuple[str, torch.Tensor]], subject: Subject, everythin
         if isinstance(tensor, nn.parameter.UninitializedParameter) or tensor.is_meta:
             raise UsageError(f"parameter {name!r} has no values yet; run the model once, or move it off the meta device")
         if not tensor.numel():
-            raise UsageError(f"parameter {name!r} holds no numbers; leave it out with params=")
+            raise UsageError(f"parameter {name!r} is empty; leave it out with params=")
         if not tensor.is_floating_point():
             raise UsageError(f"parameter {name!r} is {tensor.dtype}; only floating-point parameters can be perturbed")
     return moving

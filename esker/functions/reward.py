@@ -93,7 +93,7 @@ def _check(call: Call, signature: inspect.Signature, options: Mapping[str, Any],
         takes = ", ".join(signature.parameters)
         raise UsageError(
             f"{name} {label(call.function)}({takes}) cannot be called as {name}({asked}): {error}; "
-            "bind what it needs beside these with functools.partial"
+            "bind its other arguments with functools.partial"
         ) from None
 
 

@@ -22,7 +22,7 @@ def check_path(path: Path) -> None:
     except OSError as error:
         raise UsageError(f"save_path {str(path)!r} cannot be written: {error.strerror}") from error
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"save_path {str(path)!r} cannot be written; expected a file in a folder that can be")
+        raise UsageError(f"save_path {str(path)!r} cannot be written; expected a file in a writable folder")
 
 
 def save(path: Path, model: Any) -> None:

@@ -74,13 +74,13 @@ class EvolutionModule:
             **options,
         )
         if render_test and not renders:
-            self.evolution.note("render_test: the reward takes no render, so it is not passed")
+            self.evolution.note("render_test: the reward has no argument render, so it is not passed")
         if cuda and not on_gpu:
             self.evolution.note("cuda: no GPU can be used here, so members are evaluated on the CPU")
         if (reward_goal is None) != (consecutive_goal_stopping is None):
             given, missing = "reward_goal", "consecutive_goal_stopping"
             given, missing = (given, missing) if consecutive_goal_stopping is None else (missing, given)
-            self.evolution.note(f"{given} is given without {missing}, so every iteration is made")
+            self.evolution.note(f"{given} is given without {missing}, so all iterations are run")
 
     def run(self, iterations: int, print_step: int = 10) -> list[torch.Tensor]:
         """Evolve and return the weights; the parameters that were given hold the same values."""

@@ -171,7 +171,7 @@ def linear_weights(model: Any) -> list[str]:
         if linear and id(part.weight) not in apart and isinstance(part.weight, torch.Tensor):
             names.append(f"{name}.weight")
     if not names:
-        raise UsageError("the model has no linear layers beside its head; name what should move with params=")
+        raise UsageError("the model has no linear layers besides its head; name the parameters to evolve with params=")
     return names
 
 

@@ -39,7 +39,9 @@ def save_adapter(
         if not change.any():
             continue
         if name not in layers:
-            raise UsageError(f"{name!r} has changed and is no linear layer's weight; an adapter cannot hold it: use save()")
+            raise UsageError(
+                f"{name!r} has changed and is not a linear layer's weight; an adapter cannot hold it: use save()"
+            )
         u, s, v = torch.linalg.svd(change, full_matrices=False)
         kept = min(rank, len(s))
         left, whole = left + float((s[kept:] ** 2).sum()), whole + float((s**2).sum())

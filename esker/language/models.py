@@ -70,7 +70,7 @@ def _from_folder(path: Path, tokenizer: Any) -> LanguageModel:
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, use_safetensors=True, **options)
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(path, **options)
     except (OSError, ValueError, ImportError) as error:
-        raise UsageError(f"{str(path)!r} holds no causal model that can be loaded: {first_line(error)}") from None
+        raise UsageError(f"{str(path)!r} is not a causal model that can be loaded: {first_line(error)}") from None
     return _checked(model, tokenizer)
 
 
@@ -96,7 +96,7 @@ def _from_gguf(path: Path, tokenizer: Any) -> LanguageModel:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if path.suffix != ".gguf":
-        raise UsageError(f"{str(path)!r} is no model; expected a folder, or a file that ends in .gguf")
+        raise UsageError(f"{str(path)!r} is not a model; expected a folder, or a file that ends in .gguf")
     try:
         options = {"gguf_file": path.name, "local_files_only": True}
         model = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **options)

@@ -55,7 +55,7 @@ def tokenize(
     longest = max(range(len(encoded)), key=lambda i: len(encoded[i]))
     if len(encoded[longest]) + new_tokens > language.context:
         raise UsageError(
-            f"prompt {prompts[longest][:40]!r}… has {len(encoded[longest])} tokens and is to get {new_tokens} more; "
+            f"prompt {prompts[longest][:40]!r}… has {len(encoded[longest])} tokens and gets {new_tokens} more; "
             f"the model's context is {language.context}"
         )
     width = max(length or 0, len(encoded[longest]))

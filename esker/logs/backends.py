@@ -64,7 +64,7 @@ class FanOut:
             del self.backends[name]
             why = str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
             why = " ".join(why.split()).rstrip(".")
-            self._warn(f"logging to {name} stopped, training goes on without it: {why}")
+            self._warn(f"logging to {name} stopped, training continues without it: {why}")
             return None
 
     def _warn(self, text: str) -> None:

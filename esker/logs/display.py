@@ -46,7 +46,7 @@ def picture(
     rank, of = row["center_rank"], row["members"] + 1
     parts: list[RenderableType] = [columns(cells(row), console.width)]
     if rank == 1:
-        text = f"rank 1 of {of}: no member beats the centre, so the gradient tells nothing new here"
+        text = f"rank 1 of {of}: no member beats the centre, so there is little to learn from"
         parts.append(Text(text, style="yellow"))
     parts += curve(returns, console.width)
     if pulse is not None:

@@ -75,7 +75,7 @@ def check_activation(name: str) -> None:
     except Exception as error:
         raise UsageError(f"activation {name!r} fails on an array: {named_line(error)}") from error
     if result.shape != rows.shape:
-        raise UsageError(f"activation {name!r} turns shape {rows.shape} into {result.shape}; expected the same shape")
+        raise UsageError(f"activation {name!r} changes shape {rows.shape} to {result.shape}; expected the same shape")
 
 
 def observation_shape(space: gym.Space[Any]) -> tuple[int, ...]:

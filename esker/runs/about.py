@@ -45,8 +45,8 @@ def check_fingerprint(folder: RunFolder, env: Env, inexact: bool) -> list[str]:
         return []
     text = f"this machine computes other bits than the one the run began on (numeric fingerprint {now}, then {then})"
     if not inexact:
-        raise UsageError(f"{text}; to go on without bit-identity, add --inexact")
-    return [f"{text}: going on, inexactly"]
+        raise UsageError(f"{text}; to continue without bit-identity, add --inexact")
+    return [f"{text}: continuing, not bit-identically"]
 
 
 def compare_device(folder: RunFolder, config: Any) -> list[str]:
@@ -55,4 +55,4 @@ def compare_device(folder: RunFolder, config: Any) -> list[str]:
         return []
     check_device(config.device)
     then, now = folder.about().get("device"), device_name(config.device)
-    return [] if then == now else [f"the run began on {then} and goes on on {now}, inexactly"]
+    return [] if then == now else [f"the run began on {then} and continues on {now}, not bit-identically"]

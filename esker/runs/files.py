@@ -19,7 +19,7 @@ def open_plain(path: Path) -> BinaryIO:
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
     return file
 
 
@@ -57,7 +57,7 @@ def refuse_link(path: Path) -> None:
     except OSError:
         return
     if stat.S_ISLNK(mode):
-        raise UsageError(f"{str(path)!r} is a link, and esker writes through none; replace it by what it names")
+        raise UsageError(f"{str(path)!r} is a link, and esker does not write through links; replace it by its target")
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise UsageError(f"{str(path)!r} is neither a file nor a folder; remove it")
 

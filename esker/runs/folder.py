@@ -96,7 +96,7 @@ class RunFolder:
         if not path.exists():
             return
         if self.config_file.exists():
-            raise UsageError(f"run folder {str(path)!r} holds a run already; continue it with: esker resume {path}")
+            raise UsageError(f"run folder {str(path)!r} already holds a run; continue it with: esker resume {path}")
         begun = {"lock", "about.json", "checkpoints", ".about.json", ".config.toml"}
         if not path.is_dir() or {file.name for file in path.iterdir()} - begun or any(path.glob("checkpoints/[0-9]*")):
             raise UsageError(f"run folder {str(path)!r} is not empty; choose another --run-dir")
@@ -130,7 +130,7 @@ class RunFolder:
             name = checkpoints.folder_name(generation)
             with contextlib.suppress(OSError, ValueError):
                 values = read(read_small(self.checkpoints / name / file.name))
-                notice = Damage(f"{file.name} cannot be used: {reason}; using its copy of checkpoint {name}{hint}")
+                notice = Damage(f"{file.name} cannot be used: {reason}; using the copy in checkpoint {name}{hint}")
                 if notice not in self.damage:
                     self.damage.append(notice)
                 return values

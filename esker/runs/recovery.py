@@ -61,7 +61,7 @@ def _begin(folder: RunFolder, state: Any, snapshot: Snapshot | None) -> None:
     if snapshot is not None:
         state.restore(snapshot)
     elif not state.starts_as_configured:
-        raise RunError(f"no intact checkpoint is left in {folder.path}, and how this run began cannot be recomputed")
+        raise RunError(f"no intact checkpoint is left in {folder.path}, and this run's start cannot be recomputed")
 
 
 def _by_snapshots(folder: RunFolder, state: Any) -> list[str]:
@@ -70,7 +70,7 @@ def _by_snapshots(folder: RunFolder, state: Any) -> list[str]:
         state.restore(snapshot)
     lost = snapshots.cut_journal(folder, state.generation)
     if lost:
-        notices.append(f"{lost} generations after the newest snapshot were not committed: they are trained again")
+        notices.append(f"{lost} generations after the newest snapshot are lost and trained again")
     if state.config.replay_file:
         _check_replay(folder, state)
     elif state.progress.training_steps:

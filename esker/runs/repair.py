@@ -66,12 +66,12 @@ def _repair_facts(folder: RunFolder, found: Scan, count: int, lost: list[int]) -
         write_whole(folder.facts_file, b"".join(data[record.start : record.end] for record in kept), durable=True)
     if not found.problems and found.torn is not None:
         ends = f"facts ended in a damaged record: cut back to {found.reach(0)} committed generations"
-        return Damage(f"{ends}; going on with {count}, since a newer checkpoint is intact")
+        return Damage(f"{ends}; continuing with {count}, since a newer checkpoint is intact")
     problems = list(found.problems[:3]) + ([f"{len(found.problems) - 3} more"] if len(found.problems) > 3 else [])
     gone = f"generations {lost[0]} to {lost[-1]}" if len(lost) > 1 else f"generation {lost[0]}" if lost else ""
-    why = "; ".join([*problems, *([f"no record is left of {gone}"] if gone else [])])
+    why = "; ".join([*problems, *([f"the records of {gone} are lost"] if gone else [])])
     where = f" (the file as it was: {aside.name})" if aside else ""
-    return Damage(f"facts are damaged: {why}; going on with {count} committed generations{where}")
+    return Damage(f"facts are damaged: {why}; continuing with {count} committed generations{where}")
 
 
 def _follows(row: dict[str, Any], before: dict[str, Any] | None, count: int) -> bool:

@@ -104,7 +104,7 @@ def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, An
         if chosen is None:
             raise
         build(algorithm.config, *layers[1:])  # what is wrong without the preset says so without it
-        why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none does without"
+        why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none turns it off"
         raise UsageError(f"{error} ({why})") from error
 
 
@@ -142,7 +142,7 @@ def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tupl
     if algo is None and algorithm.name != "es":
         notices.append(f"algorithm {algorithm.name}, as the {'configuration' if names.algo else 'preset'} says")
     elif names.algo not in (None, algo, algorithm.name):
-        notices.append(f"the configuration's algorithm {names.algo} gives way to {algo}, which the request names")
+        notices.append(f"the configuration's algorithm {names.algo} is overridden by {algo}")
     if of_preset is not None and of_preset != algorithm.name:
         raise UsageError(
             f"preset {preset!r} is for {of_preset}, and the algorithm is {algorithm.name}; use --algo {of_preset}"
@@ -152,7 +152,7 @@ def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tupl
             raise UsageError("the following arguments are required: ENV, as in: esker train CartPole-v1")
         return algorithm, names.env, notices
     if names.env not in (None, env):
-        notices.append(f"the configuration's environment {names.env} gives way to that of the request")
+        notices.append(f"the configuration's environment {names.env} is overridden by the request")
     return algorithm, env, notices
 
 

@@ -68,7 +68,7 @@ def run(
             try:
                 outcome = train(folder, state, engine, _counted(on_row, limit), StallDetector.after(folder.rows()))
             except OutOfTime:
-                outcome = Outcome(f"{wall_time:g} s of training done; the generation under way was given up")
+                outcome = Outcome(f"{wall_time:g} s of training done; the unfinished generation was dropped")
         status = f"finished: {outcome.reason}"
     except KeyboardInterrupt:
         status = "interrupted"

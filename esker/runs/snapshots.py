@@ -50,7 +50,7 @@ def find(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]
     kept = ", ".join(str(number) for number in numbers) or "none"
     generation, notices = wanted(folder, checkpoint, numbers[-1] if numbers else 0)
     if checkpoint not in ("best", "latest") and generation not in numbers:
-        raise UsageError(f"generation {generation} has no snapshot; this run has: {kept} (--keep decides how many stay)")
+        raise UsageError(f"generation {generation} has no snapshot; this run has: {kept} (--keep sets how many are kept)")
     snapshot, damaged = folder.newest(generation)
     if snapshot is None:
         raise UsageError(f"{str(folder.path)!r} has no intact snapshot; `esker resume` starts it again")

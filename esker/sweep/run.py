@@ -151,7 +151,7 @@ def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any])
     kind = type(config)
     space = parse_space(request.space, kind) if request.space else default_space(config, options)
     for both in sorted(set(space) & set(options)):
-        raise UsageError(f"{both} is both fixed and in the space; take one of them away")
+        raise UsageError(f"{both} is both fixed and in the space; remove one of them")
     reduction = 3 if request.reduction is None else request.reduction
     if reduction < 2:
         raise UsageError(f"reduction is {reduction}; expected at least 2")

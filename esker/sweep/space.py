@@ -171,7 +171,7 @@ def _range(name: str, table: Mapping[str, Any], option: Field[Any], hint: Any) -
     if low >= high:
         raise UsageError(f"{name} is {low:g}..{high:g} in the space, an empty range; expected the smaller number first")
     if table.get("log") and low <= 0:
-        raise UsageError(f"{name} is {low:g}..{high:g}:log in the space; a logarithmic range begins above 0")
+        raise UsageError(f"{name} is {low:g}..{high:g}:log in the space; a logarithmic range starts above 0")
     points = table.get("points")
     if points is not None and (not isinstance(points, int) or not 2 <= points <= MOST_TRIALS):
         raise UsageError(f"{name} has {points} grid points in the space; expected a whole number of 2 to {MOST_TRIALS:,}")

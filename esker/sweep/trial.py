@@ -85,7 +85,7 @@ def run_trial(sweep: Sweep, trial: optuna.trial.Trial, personal: Mapping[str, An
         sweep.study.tell(trial, state=TrialState.PRUNED)
     elif watch.value is None:
         sweep.study.tell(trial, state=TrialState.FAIL)
-        return "the centre never had a return"
+        return "the centre was never evaluated"
     else:
         sweep.study.tell(trial, watch.value)
     return None

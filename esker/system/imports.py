@@ -38,7 +38,7 @@ def import_module(name: str, what: str) -> Any:
         raise UsageError(f"{what}: cannot import {name!r} ({error}); is it installed or in the current folder?") from error
     except (TypeError, ValueError) as error:
         if name.startswith(".") or not name:
-            raise UsageError(f"{what}: {name!r} is no name of a module; expected module:name") from error
+            raise UsageError(f"{what}: {name!r} is not a module name; expected module:name") from error
         raise UsageError(f"{what}: importing {name!r} fails: {named_line(error)}") from error
     except Exception as error:  # whatever a module of somebody else's raises
         raise UsageError(f"{what}: importing {name!r} fails: {named_line(error)}") from error

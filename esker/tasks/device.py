@@ -74,7 +74,8 @@ class DeviceSlots:
         if tuple(first.shape) != (rows, *episodes.network.input_shape):
             expected = episodes.network.input_shape
             raise UsageError(
-                f"world {task.world} observes {tuple(first.shape[1:])}, and {episodes.environment.name} {expected}"
+                f"world {task.world} has observations of shape {tuple(first.shape[1:])}; "
+                f"{episodes.environment.name} has {expected}"
             )
         self.observations = first.clone()
         self.population = DevicePopulation(noise, device)

@@ -45,7 +45,7 @@ def write_card(
     trained = open_checkpoint(path, checkpoint, trust, unused=frozenset())
     folder = output or (Path("card") if is_checkpoint(path) else path / "card")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / "README.md").is_file()):
-        raise UsageError(f"output is {str(folder)!r}, which holds something else; choose another -o")
+        raise UsageError(f"output is {str(folder)!r}, which holds other files; choose another -o")
     refuse_link(folder)
     evaluation, _ = evaluate(path, checkpoint=checkpoint, episodes=episodes, workers=workers, trust=trust)
     folder.mkdir(parents=True, exist_ok=True)

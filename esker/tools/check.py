@@ -22,7 +22,7 @@ from esker.worlds.limits import DEFAULT_LIMIT, time_limit
 
 HERE = Path(__file__).resolve().parent.parent  # esker's own files
 NO_LIMIT = (
-    f"no time limit: training ends episodes after {DEFAULT_LIMIT:,} steps; choose your own with --max-episode-steps, "
+    f"no time limit: training ends episodes after {DEFAULT_LIMIT:,} steps; set --max-episode-steps, "
     "or register the environment with max_episode_steps"
 )
 

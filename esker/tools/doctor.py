@@ -138,7 +138,7 @@ def _offscreen() -> Finding:
         return Finding("pictures", name, "note", "not tried: MuJoCo is not installed")
     backend = offscreen_backend()
     if backend is None:
-        return Finding("pictures", name, "missing", f"neither EGL nor OSMesa draws; {INSTALL}")
+        return Finding("pictures", name, "missing", f"neither EGL nor OSMesa can render; {INSTALL}")
     return Finding("pictures", name, "ok", f"draws with {backend.upper() if backend == 'egl' else 'OSMesa'}")
 
 
@@ -171,7 +171,7 @@ def _numbers() -> list[Finding]:
         env = gym.make("CartPole-v1")
         print_of = fingerprint(env)
         env.close()
-    text = f"{print_of} (CartPole-v1): machines that show the same compute the same bits"
+    text = f"{print_of} (CartPole-v1): machines with the same fingerprint compute the same bits"
     return [Finding("numbers", "fingerprint", "ok", text), Finding("numbers", "BLAS", "ok", _blas())]
 
 

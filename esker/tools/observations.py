@@ -33,7 +33,7 @@ def _look(observation: Any, space: gym.Space[Any], when: str, found: dict[str, s
     values = np.asarray(observation)
     if not isinstance(space, gym.spaces.Box):
         if not space.contains(observation):
-            found.setdefault("space", f"the observation of {when} is not in {space}")
+            found.setdefault("space", f"the observation of {when} is outside {space}")
         return
     if values.shape != space.shape:
         found.setdefault("shape", f"the observation of {when} has shape {values.shape}; its space says {space.shape}")

@@ -109,11 +109,7 @@ class Environment:
         except (Exception, SystemExit) as error:  # constructors raise whatever they like
             text = named_line(error)
             rom = self.name.startswith(PREFIX) and isinstance(error, OSError)
-            hint = (
-                "; ale-py brings its ROMs with it: unset ALE_ROMS_DIR, or pip install --force-reinstall ale-py"
-                if rom
-                else ""
-            )
+            hint = "; ale-py includes its ROMs: unset ALE_ROMS_DIR, or pip install --force-reinstall ale-py" if rom else ""
             raise UsageError(f"environment {self.name!r} cannot be made: {text}{hint}") from error
         if not isinstance(env, gym.Env):
             raise UsageError(f"{self.name!r} returned {type(env).__name__}; expected a gymnasium.Env")
@@ -143,7 +139,7 @@ def _flattened(env: Env) -> Env:
         return env
     if holds_images(space):
         raise UsageError(
-            f"observations are a {type(space).__name__} with images inside, which no network here takes; "
+            f"observations are a {type(space).__name__} with images inside, which no network supports; "
             "pick one part with a wrapper, such as gymnasium.wrappers.TransformObservation"
         )
     try:

@@ -57,13 +57,13 @@ def pool_name(environment: Environment) -> str:
     except ImportError as error:
         raise UsageError("vectorizer envpool needs EnvPool; pip install 'esker[envpool]'") from error
     if environment.factory is not None or ":" in environment.name:
-        raise UsageError(f"vectorizer envpool knows no environments of your own ({environment.name}); use gymnasium")
+        raise UsageError(f"vectorizer envpool does not run your own environments ({environment.name}); use gymnasium")
     for name, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
         if given:
-            raise UsageError(f"vectorizer envpool takes no {name}; use --vectorizer gymnasium")
+            raise UsageError(f"vectorizer envpool does not support {name}; use --vectorizer gymnasium")
     name, known = environment.name.removeprefix(PREFIX), envpool.list_all_envs()
     if name not in known:
-        raise UsageError(f"EnvPool knows no {name!r}{nearest(name, known)}; use --vectorizer gymnasium")
+        raise UsageError(f"EnvPool has no environment {name!r}{nearest(name, known)}; use --vectorizer gymnasium")
     return name
 
 

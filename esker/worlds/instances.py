@@ -42,5 +42,5 @@ def from_instance(env: gym.Env[Any, Any]) -> tuple[str | Copies, dict[str, Any]]
         text = named_line(error)
         raise UsageError(f"env is an instance of {kind.__name__} that cannot be copied ({text}); {REMEDY}") from error
     if not isinstance(copied, gym.Env):
-        raise UsageError(f"env is an instance of {kind.__name__} whose copy is no environment; {REMEDY}")
+        raise UsageError(f"env is an instance of {kind.__name__} whose copy is not an environment; {REMEDY}")
     return Copies(data, kind), {}

@@ -13,7 +13,7 @@ from esker.worlds.worlds import Watch, Worlds
 
 Vectorizer = Literal["gymnasium", "native", "envpool"]
 C = TypeVar("C", bound=Any)
-INEXACT = "EnvPool steps the environments; it takes no seed for an episode, so this run is inexact: it will not repeat"
+INEXACT = "EnvPool steps the environments; episodes cannot be seeded, so this run is not reproducible"
 
 
 def open_worlds(
@@ -78,5 +78,5 @@ def _confirm_native(environment: Environment, probe: Env, fresh: bool, asked: bo
     if exact_vectorizer(environment, fresh) == "gymnasium":
         return "gymnasium", []
     if not gives_the_bits_of(environment, probe):
-        return "gymnasium", [f"native stepping of {environment.name} gives other bits on this machine; {instead}"]
+        return "gymnasium", [f"native stepping of {environment.name} computes other bits on this machine; {instead}"]
     return "native", []

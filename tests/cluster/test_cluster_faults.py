@@ -292,7 +292,7 @@ def test_a_wrong_token_is_refused(own_cluster: OwnCluster, tmp_path: Path) -> No
     subprocess.run([sys.executable, "-c", make], env=os.environ | bad, check=True)
     refused = own_cluster.train(tmp_path, "CartPole-v1", "--generations", "1", **bad)
     assert re.search(
-        r"does not let us in; is the token in \S+ a copy|refused our token", refused.communicate(timeout=180)[1]
+        r"refused the connection; is the token in \S+ a copy|refused the token", refused.communicate(timeout=180)[1]
     )
     assert refused.returncode == 2
     taken = own_cluster.train(tmp_path, "CartPole-v1", "--generations", "1")

@@ -195,5 +195,5 @@ def test_more_workers_than_this_machine_has_cores_for_start_as_many_as_there_are
     done = cli("train", "CartPole-v1", *flags, "--noise", "counter", "--config", '{"num_workers": 900}')
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    assert f"900 workers are asked for and this machine has cores for {cores}: that many start" in text
+    assert f"900 workers were requested and this machine has cores for {cores}: that many start" in text
     assert (tmp_path / "r" / "checkpoints" / "000001").is_dir()

@@ -62,7 +62,7 @@ class Worker:
     ) -> None:
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise UsageError(f"address is {address!r}; expected HOST:PORT, as the coordinator says it")
+            raise UsageError(f"address is {address!r}; expected HOST:PORT, as the coordinator prints it")
         self.address = address
         self.run_name = run
         self.name = name or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
@@ -176,7 +176,7 @@ def _reason(content: bytes) -> str:
     try:
         return str(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError):
-        return "it is no esker coordinator"
+        return "it is not an esker coordinator"
 
 
 __all__ = ["Work", "Worker"]

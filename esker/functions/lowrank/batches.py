@@ -146,7 +146,7 @@ class LowRankEngine:
         self._size = max(1, (now - spare) // 2) * self.mirror
         self._members = None
         torch.cuda.empty_cache()
-        self.task.note(f"out of memory on {self.device}: going on with {self._size} members at a time (members_per_batch)")
+        self.task.note(f"out of memory on {self.device}: continuing with {self._size} members at a time (members_per_batch)")
 
     def close(self) -> None:
         """Nothing is left behind: the converted module is the engine's own."""

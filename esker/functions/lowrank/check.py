@@ -41,7 +41,7 @@ def check_members(subject: Any, flat: FlatParameters, members: LowRankMembers, n
     moved, size = torch.linalg.vector_norm(alone - center), torch.linalg.vector_norm(alone)
     if error > 0.25 * moved + ROUNDING[members.loaded.dtype] * size:
         raise UsageError(
-            "a member's batched output is not what it computes alone: the module moves its batch away from the first axis, "
+            "a member's batched output differs from its output alone: the module moves its batch away from the first axis, "
             "or reads weights without calling their layer; use noise='counter', or leave such layers out with params="
         )
 

@@ -34,10 +34,10 @@ def refusal(environment: Environment) -> str | None:
     """Why native stepping does not cover an environment; None where it does."""
     name = environment.name
     if environment.factory is not None or ":" in name:
-        return f"vectorizer native takes no environments of your own ({name}): {COVERS}"
+        return f"vectorizer native does not run your own environments ({name}): {COVERS}"
     for option, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
         if given:
-            return f"vectorizer native takes no {option}: {COVERS}"
+            return f"vectorizer native does not support {option}: {COVERS}"
     spec = gym.registry.get(name)
     if name not in COVERED or spec is None or not str(spec.entry_point).startswith("gymnasium.envs."):
         return f"vectorizer native does not cover {name}: {COVERS}"
