@@ -56,7 +56,7 @@ def check_learner(config: HybridConfig, workers: Workers) -> list[str]:
         raise UsageError(f"device is {config.device!r}, and no node of the cluster offers a GPU; use --device cpu")
     if not apart and here not in with_gpu:
         raise UsageError(
-            f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which has no GPU for Ray; "
+            f"device is {config.device!r}, and {config.algo} trains on the machine that starts it, which has no GPU; "
             "start it on one that has, or use --device cpu"
         )
     if apart and gpu_left(ray.nodes(), config.gpus_per_node) <= 0:
