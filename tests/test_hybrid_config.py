@@ -147,7 +147,7 @@ def test_a_request_goes_before_the_file():
     asked = configure("Hopper-v5", {"seed": 9, "mean_update_param": 600}, config=FILE)
     config, environment, notices = asked.config, asked.environment, asked.notices
     assert (environment.name, config.seed, config.mean_update_param) == ("Hopper-v5", 9, 600)
-    assert any("gives way" in notice for notice in notices)
+    assert any("is overridden" in notice for notice in notices)
 
 
 def test_an_algorithm_that_aesrl_does_not_have_is_refused():

@@ -15,7 +15,7 @@ def row(generation: int, low: float, high: float, center: float, rank: int = 5, 
 def test_members_that_score_alike_are_said_at_20_and_200_generations() -> None:
     said = stalls(row(g, -200, -200, -200) for g in range(450))
     assert [generation for generation, _ in said] == [19, 199]
-    assert "scored alike (-200.0) for 20 generations" in said[0][1]
+    assert "same score (-200.0) for 20 generations" in said[0][1]
     assert "raise --sigma" in said[0][1]
 
 

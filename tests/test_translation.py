@@ -144,10 +144,10 @@ def test_environment_and_algorithm_of_a_file_count() -> None:
     assert (request.config.env, request.config.algo) == ("Pendulum-v1", "td3")
     other = ask("MountainCarContinuous-v0", {"env": "Pendulum-v1", "algo": "td3"})
     assert (other.config.env, other.config.algo) == ("MountainCarContinuous-v0", "td3")
-    assert any("Pendulum-v1" in notice and "gives way" in notice for notice in other.notices)
+    assert any("Pendulum-v1" in notice and "is overridden" in notice for notice in other.notices)
     flag = ask("Pendulum-v1", {"algo": "td3"}, algo="es")
     assert flag.config.algo == "es"
-    assert any("td3" in notice and "gives way" in notice for notice in flag.notices)
+    assert any("td3" in notice and "is overridden" in notice for notice in flag.notices)
 
 
 # AES-RL

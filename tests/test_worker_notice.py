@@ -33,4 +33,4 @@ def test_workers_beyond_the_cores_are_said(tmp_path: Path) -> None:
     cores = available_cores()
     said = f"{cores + 1} workers for {cores} cores: they share cores"
     assert said in notes(tmp_path, cores + 1)
-    assert not any("take turns" in note for note in notes(tmp_path, 1))
+    assert not any("share cores" in note for note in notes(tmp_path, 1))

@@ -111,7 +111,7 @@ def translate(values: Mapping[str, Any], algo: str, known: set[str], below: Mapp
             continue
         target, translated = _one(name, value)
         if why := WITHOUT_EFFECT.get(name) or _needless(name, value, values, target, known, algo):
-            done.notices.append(f"AES-RL's {name} = {value} has no effect: {why}")
+            done.notices.append(f"AES-RL's {name} = {value} is not used: {why}")
         elif target != name:
             same_meaning(values, name, target)
             done.put("AES-RL", name, value, target, translated)

@@ -13,7 +13,7 @@ from esker.worlds.worlds import Watch, Worlds
 
 Vectorizer = Literal["gymnasium", "native", "envpool"]
 C = TypeVar("C", bound=Any)
-INEXACT = "EnvPool steps the environments; episodes cannot be seeded, so this run is not reproducible"
+INEXACT = "EnvPool steps the environments; episodes cannot be seeded, so this run is inexact (not reproducible)"
 
 
 def open_worlds(
