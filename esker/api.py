@@ -155,7 +155,7 @@ def resume(
     for name in asked:
         if name not in registry.find(folder.algo).resumable:
             raise UsageError(
-                f"{name} cannot be changed on resume, since the result would not be that run's; start a new one"
+                f"{name} cannot be changed on resume, because the result would differ from that run's; start a new one"
             )
     folder.lock()
     mended = repair_texts(folder)

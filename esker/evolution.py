@@ -113,7 +113,7 @@ class Evolution:
         known = {f.name: f for f in fields(EvolutionConfig)}
         for name in arguments.keys() & known.keys():
             if name not in EVOLUTION_RESUMABLE:
-                raise UsageError(f"{name} cannot be changed on resume, since the result would not be that run's")
+                raise UsageError(f"{name} cannot be changed on resume, because the result would differ from that run's")
         folder.check_trust(trust, frozenset({"env", "model"} | arguments.keys()) | OF_CLUSTER)
         stored = vars(folder.config(lambda name: EvolutionConfig))
         options = {name: v for name, v in stored.items() if name not in NAMED and v != default_of(known[name])}

@@ -118,7 +118,7 @@ def _compare(config: EvolutionConfig, flat: FlatParameters, task: Functions | Ba
     text = "this machine computes other bits than the one the run began on"
     if not config.inexact:
         raise UsageError(f"{text}; to go on, add inexact=True")
-    return [f"{text}: going on, inexactly"]
+    return [f"{text}: continuing, not bit-identically"]
 
 
 def _no_environment(config: Any) -> dict[str, Any]:

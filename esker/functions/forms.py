@@ -17,7 +17,7 @@ NOT_HERE = {"generations": "say how many to run(iterations)", "env": "give the r
 def check_form(reward: Function | None, reward_batch: Function | None, options: Mapping[str, Any], tests: bool) -> None:
     """Refuse options that the form of the reward has no use for. Raises UsageError."""
     if (reward is None) == (reward_batch is None):
-        raise UsageError("expected one of reward and reward_batch: reward(model) -> number, or reward_batch(members)")
+        raise UsageError("expected either reward or reward_batch: reward(model) -> number, or reward_batch(members)")
     for name in NOT_HERE.keys() & options.keys():
         raise UsageError(f"{name} is not an option here; {NOT_HERE[name]}")
     if reward_batch is None and options.get("members_per_batch") is not None:
@@ -39,7 +39,7 @@ def check_served(reward: Any, reward_batch: Any, options: Mapping[str, Any], tes
     given = [name for name, value in (("reward", reward), ("reward_batch", reward_batch)) if value is not None]
     given += [*(["test_kwargs"] if tests else []), *(name for name in SERVED_ELSEWHERE if name in options)]
     if given:
-        raise UsageError(f"{given[0]} is given beside server, whose workers evaluate members as they like; leave it out")
+        raise UsageError(f"{given[0]} has no effect with server, whose workers choose how to evaluate; leave it out")
     if options.get("noise", "counter") != "counter":
         raise UsageError(f"noise is {options['noise']!r}, and workers compute their members; use noise='counter'")
     return {**options, "noise": "counter"}

@@ -55,7 +55,7 @@ def draw(groups: Sequence[Group], output: Path, figure: Figure | None = None) ->
         panel.set(title=figure.title or env, xlabel=AXIS_LABELS[figure.x], ylabel=_spoken(figure.y))
     for panel in axes.flat[len(environments) :]:
         panel.set_visible(False)
-    said = [note for group in groups for note in group.notes()]
+    notes = [note for group in groups for note in group.notes()]
     text = caption(groups, average, band, sum(one.carried for one in drawn), any(one.cut for one in drawn))
     if figure.caption and text:
         picture.supxlabel(text, fontsize=7, color="#555555", wrap=True)

@@ -33,17 +33,17 @@ def repair(folder: RunFolder) -> list[str]:
     journal = folder.journal_file
     if journal.exists() and (journal.stat().st_size != len(text.encode()) or folder.journal_text() != text):
         write_whole(journal, text)
-        said.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
-    return said + _repair_best(folder, count)
+        notices.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
+    return notices + _repair_best(folder, count)
 
 
 def _repair_best(folder: RunFolder, count: int) -> list[str]:
     """Let `best` name the best centre's snapshot again, where it is there."""
-    best, said = wanted(folder, "best", count)
-    if not said or not (folder.checkpoints / checkpoints.folder_name(best)).is_dir():
+    best, notices = wanted(folder, "best", count)
+    if not notices or not (folder.checkpoints / checkpoints.folder_name(best)).is_dir():
         return []
     checkpoints.point(folder.best_file, best)
-    return said
+    return notices
 
 
 def repair_texts(folder: RunFolder) -> list[Damage]:

@@ -72,9 +72,9 @@ def configure(
             own = for_environment(environment.name, algorithm.name)
             instead = f"; its own is {own.name}" if own else ""
             notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
-        if preset == "auto" and algo is None and said.algo is None:
+        if preset == "auto" and algo is None and names.algo is None:
             notices += _better(chosen)
-    done = translate(said.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
+    done = translate(names.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
     file, renamed = modernize(done.values)
     notices += renamed + done.notices
     options = whole_goal(options)
@@ -136,7 +136,7 @@ def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tupl
     """Algorithm, environment and notices. What is unknown, missing or contradictory raises UsageError."""
     notices = []
     of_preset = algorithm_of_preset(preset)
-    algorithm = registry.find(algo or said.algo or of_preset or "es")
+    algorithm = registry.find(algo or names.algo or of_preset or "es")
     if algorithm.find is not None:
         raise UsageError(f"algorithm {algorithm.name!r} has no environment; it is run by esker.Evolution(model, reward)")
     if algo is None and algorithm.name != "es":
