@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 480, 220, 58, 34, 12
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 480, 236, 58, 34, 28
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#000000", "#7f7f7f", "#5c3d99")
 
 
@@ -31,10 +31,11 @@ def curve_svg(data: dict[str, Any]) -> str:
         text(LEFT - 6, base, f"{low:,.0f}", "end"),
         text(WIDTH - 10, base + 16, f"{right / 1e6:.1f}M simulated steps", "end"),
         text(LEFT, base + 16, "0", "start"),
-        text(LEFT + 6, TOP + 6, f"{data['env']}, centre return by seed", "start"),
+        text(LEFT + 6, 16, f"{data['env']}, centre return by seed", "start"),
     ]
     frame = f'<path d="M{LEFT} {TOP}V{base}H{WIDTH - 10}" fill="none" stroke="#888"/>'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">'
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
     return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', frame, *lines, *labels, "</svg>"]) + "\n"
 
 
