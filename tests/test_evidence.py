@@ -13,17 +13,23 @@ import pytest
 from esker.cli import main
 from esker.errors import UsageError
 
-FILE = Path(__file__).parent.parent / "benchmarks" / "evidence.py"
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SMALL = ["--", "--generations", "3", "--population", "4", "--center-episodes", "2", "--hidden", "4"]
+
+
+def script(name, monkeypatch):
+    """A script of benchmarks/ as a module."""
+    specification = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    monkeypatch.setitem(sys.modules, name, module)
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def evidence(monkeypatch):
     """The script, running the command line inside this process and noting every command."""
-    specification = importlib.util.spec_from_file_location("evidence", FILE)
-    module = importlib.util.module_from_spec(specification)
-    monkeypatch.setitem(sys.modules, "evidence", module)
-    specification.loader.exec_module(module)
+    module = script("evidence", monkeypatch)
     module.commands = []
 
     def esker(*arguments):
@@ -82,3 +88,16 @@ def test_seeds_of_another_command_are_not_mixed_in(evidence, tmp_path):
     with pytest.raises(UsageError, match="another command"):
         evidence.main([*flags(tmp_path, "--seeds", "1"), "--sigma", "0.3"])
     assert [seed["seed"] for seed in stored(tmp_path)["seeds"]] == [0]
+
+
+def test_a_chosen_checkpoint_is_a_share_of_the_highest_also_where_returns_are_negative(monkeypatch):
+    best = script("best", monkeypatch)
+    assert best.ratio({"chosen": 10, "means": {"10": 97.0, "20": 100.0}}) == pytest.approx(0.97)
+    assert best.ratio({"chosen": 10, "means": {"0": -500.0, "10": -90.0, "20": -80.0}}) == pytest.approx(410 / 420)
+
+
+def test_defaults_score_between_untrained_and_the_best_where_all_have_finished(monkeypatch):
+    defaults = script("defaults", monkeypatch)
+    one, two, three = defaults.CANDIDATES
+    whole = {one: [[0.0, 10.0]], two: [[0.0, 5.0]], three: [[0.0, -30.0]]}
+    assert defaults.scores({"A": whole, "B": {one: [[0.0, 1.0]]}}) == {one: 1.0, two: 0.5, three: -1.0}
