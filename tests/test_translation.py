@@ -27,7 +27,7 @@ def test_an_l2_coefficient_is_divided_by_the_sigma_that_the_run_will_have() -> N
     assert ask("CartPole-v1", l2, sigma=0.1).config.weight_decay == pytest.approx(0.05)
     assert ask("CartPole-v1", l2 | {"noise_stdev": 0.05}, sigma=0.1).config.weight_decay == pytest.approx(0.05)
     assert ask("CartPole-v1", l2 | {"noise_stdev": 0.05}).config.weight_decay == pytest.approx(0.1)
-    preset = ask("Pendulum-v1", l2, preset="auto")
+    preset = ask("LunarLander-v3", l2, preset="auto")
     assert preset.config.weight_decay == pytest.approx(0.005 / preset.config.sigma)
 
 
