@@ -14,9 +14,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def commit() -> str:
-    """The commit that was measured, marked when the tree had changes."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or "unknown"
+    """The commit that was measured, marked when the code had changes."""
+    found = _git("describe", "--always", "--abbrev=12", "--exclude=*")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "esker", "benchmarks", ":!benchmarks/results")
+    return (found or "unknown") + "-dirty" * bool(changed)
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
 def machine() -> dict[str, Any]:
