@@ -12,10 +12,10 @@ from esker.algorithms.algorithm import Engine
 from esker.algorithms.loop import Outcome
 from esker.algorithms.observer import Observer, Row
 from esker.cluster import connect
-from esker.config import other_names
 from esker.config.build import build, default_of
 from esker.config.evolution import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.config.keywords import EvolutionOptions
+from esker.config.legacy import rename
 from esker.engines.remote.server import WorkServer
 from esker.errors import Damage, RunError, UsageError
 from esker.functions.algorithm import FUNCTION, begin_about, start
@@ -68,7 +68,7 @@ class Evolution:
         _folder: RunFolder | None = None,
         **options: Unpack[EvolutionOptions],
     ) -> None:
-        given, renamed = other_names.translate(options)
+        given, renamed = rename(options)
         tests = test_kwargs is not None
         if server is not None:
             given = check_served(reward, reward_batch, given, tests)

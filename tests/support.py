@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
+
+from esker.functions.lowrank.parts import Part, Parts
 
 HERE = Path(__file__).parent
 
@@ -12,3 +15,12 @@ HERE = Path(__file__).parent
 def center(run: object, checkpoint: str | int = "latest") -> np.ndarray:
     """The parameters of a run's checkpoint."""
     return run.policy(checkpoint).parameters  # type: ignore[attr-defined]
+
+
+def dense(parts: Parts, normals: torch.Tensor, part: Part) -> torch.Tensor:
+    """ε of one part as the tensor that it stands for, from one direction's normals."""
+    left, right = normals[part.left], normals[part.right]
+    if part.matrix is None:
+        return left.reshape(part.shape)
+    a, b = left.reshape(part.matrix[0], parts.rank), right.reshape(part.matrix[1], parts.rank)
+    return (a @ b.T / parts.rank**0.5).reshape(part.shape)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from support import dense
 
 pytest.importorskip("transformers")
 
@@ -19,7 +20,7 @@ from esker.errors import RunError, UsageError
 from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.normals import normals, uniforms
-from esker.functions.lowrank.parts import dense, parts_of
+from esker.functions.lowrank.parts import parts_of
 from esker.functions.parameters import FlatParameters, layout_of
 from esker.language import LanguageEvolution, LanguageModel, evaluate, load, packaged, text_loss
 from esker.language.evolution import linear_weights

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import dense
 from torch import nn
 
 import esker
@@ -17,7 +18,7 @@ from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.members import LowRankMembers
 from esker.functions.lowrank.normals import normals
-from esker.functions.lowrank.parts import dense, kept_layout, parts_of
+from esker.functions.lowrank.parts import kept_layout, parts_of
 from esker.functions.lowrank.strategy import LowRankES, Rates
 from esker.functions.parameters import FlatParameters, layout_of
 

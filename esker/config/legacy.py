@@ -1,14 +1,42 @@
-"""Options under other names: of earlier versions and of other libraries; and which are gone."""
+"""Options under other names: of earlier versions and of other libraries; and removed ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from esker.config import other_names
 from esker.errors import UsageError
 
-# An option that is gone, the value at which it did nothing, and what to do instead.
+# Stable-Baselines3, CleanRL, EvoTorch, evosax, pycma and es-torch.
+OTHER_NAMES = {
+    "learning_rate": "lr",
+    "center_learning_rate": "lr",
+    "step_size": "lr",
+    "popsize": "population",
+    "pop_size": "population",
+    "population_size": "population",
+    "stdev_init": "sigma",
+    "stdev": "sigma",
+    "noise_std": "sigma",
+    "sigma_init": "sigma",
+    "num_actors": "workers",
+    "n_envs": "workers",
+    "num_envs": "workers",
+    "n_workers": "workers",
+    "total_timesteps": "steps",
+    "total_steps": "steps",
+    "n_generations": "generations",
+    "num_generations": "generations",
+    "iterations": "generations",
+    "num_iterations": "generations",
+    "gamma": "discount",
+    "buffer_size": "replay_size",
+    "learning_starts": "initial_steps",
+    "hidden_sizes": "hidden",
+    "net_arch": "hidden",
+    "env_config": "env_kwargs",
+}
+# An option that was removed, the value at which it did nothing, and what to do instead.
 REMOVED: dict[str, tuple[Any, str]] = {
     "critics": (1, "there is one critic"),
     "sigma_adaptation": (None, "use --algo snes or pgpe, which adapt a scale for every parameter"),
@@ -16,12 +44,26 @@ REMOVED: dict[str, tuple[Any, str]] = {
 }
 # Options that became fields of another one.
 FIELDS = {f"cap_{name}": ("cap_growth", name) for name in ("initial", "threshold", "factor")}
-OLD_NAMES = (*REMOVED, "actors", *FIELDS, *other_names.OTHER_NAMES)
+OLD_NAMES = (*REMOVED, "actors", *FIELDS, *OTHER_NAMES)
+
+
+def rename(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Values under esker's names, with a notice for each that had another. Two names for one option raise UsageError."""
+    result, notices = dict(values), []
+    for other, name in OTHER_NAMES.items():
+        if other not in result:
+            continue
+        value = result.pop(other)
+        if name in result:
+            raise UsageError(f"{other} is {value} and {name} is {result[name]}, which mean the same; give {name} alone")
+        result[name] = value
+        notices.append(f"{other} = {value} is {name} = {value}")
+    return result, notices
 
 
 def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Values under their present names, with a notice for each that was translated. What cannot be raises UsageError."""
-    result, notices = other_names.translate(values)
+    result, notices = rename(values)
     for name, (harmless, remedy) in REMOVED.items():
         if name in result and str(result.pop(name)) not in (str(harmless), str(harmless).removesuffix(".0")):
             raise UsageError(f"{name} is {values[name]}, and this option was removed; {remedy}")

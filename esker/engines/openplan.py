@@ -24,7 +24,6 @@ class OpenPlan(Plan):
         self._wanted: set[int] = set()
         self._fresh: list[Result] = []
         self.failure: Exception | None = None
-        self.left = False  # the engine is done with this plan
 
     @property
     def waiting(self) -> int:
@@ -88,13 +87,7 @@ class OpenPlan(Plan):
             self._changed.notify_all()
 
     def leave(self, failure: Exception | None) -> None:
-        """The engine has left the plan, of itself or because of a failure."""
+        """The engine is done with the plan, or failed."""
         with self._changed:
             self.failure = failure
-            self.left = True
             self._changed.notify_all()
-
-    def wait_until_left(self) -> None:
-        """Wait for the engine to leave."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.left)

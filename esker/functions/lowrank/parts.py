@@ -170,12 +170,3 @@ def training_statistics(module: nn.Module) -> str | None:
         if isinstance(part, nn.modules.batchnorm._BatchNorm) and (part.training or part.running_mean is None):
             return name or type(part).__name__
     return None
-
-
-def dense(parts: Parts, normals: torch.Tensor, part: Part) -> torch.Tensor:
-    """ε of one part as the tensor that it stands for, from one direction's normals; for tests and checks."""
-    left, right = normals[part.left], normals[part.right]
-    if part.matrix is None:
-        return left.reshape(part.shape)
-    a, b = left.reshape(part.matrix[0], parts.rank), right.reshape(part.matrix[1], parts.rank)
-    return (a @ b.T / parts.rank**0.5).reshape(part.shape)
