@@ -177,7 +177,7 @@ def resume(
 
 
 def _again(folder: RunFolder, env: Any, network: Any) -> Callable[..., Env] | None:
-    """The objects that a run was started with, given anew. Another network raises UsageError."""
+    """The objects that a run was started with, given again. Another network raises UsageError."""
     if isinstance(env, gym.Env):
         env = from_instance(env)[0]
     if network is not None and network_name(network) != folder.values().get("network"):
@@ -186,7 +186,7 @@ def _again(folder: RunFolder, env: Any, network: Any) -> Callable[..., Env] | No
 
 
 def _beyond_goal(folder: RunFolder, changes: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Changes that let a run go on whose goal was reached, if its limits are changed and its goal is not."""
+    """Changes that let a run continue after its goal was reached, if its limits are changed and its goal is not."""
     reached = folder.status().startswith("finished: goal reached")
     if not reached or "goal" in changes or not changes.keys() & LIMITS:
         return changes, []

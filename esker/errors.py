@@ -31,7 +31,7 @@ def first_line(error: BaseException) -> str:
     """An error in one line: the first of its text, or the name of its kind."""
     try:
         lines = str(error).strip().splitlines()
-    except Exception:  # whatever an error of somebody else's raises when it is asked for its text
+    except Exception:  # a foreign exception's __str__ may raise anything
         lines = []
     return lines[0] if lines else type(error).__name__
 

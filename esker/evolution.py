@@ -201,7 +201,7 @@ class Evolution:
         return Session(FUNCTION, problem, folder, state, state.notices)
 
     def _continue(self, folder: RunFolder, problem: Problem) -> Session:
-        """A run that goes on where its folder stands; the model gets its parameters."""
+        """A run that continues from its folder; the model gets its parameters."""
         folder.lock()
         try:
             begun = session.resume(folder, FUNCTION, self.config, problem, [])
@@ -216,7 +216,7 @@ class Evolution:
 
     def _remedy(self) -> str:
         if isinstance(self._session.folder, MemoryRun):
-            return f"run() goes on after the {self.iteration} complete iterations, which the model holds"
+            return f"run() continues after the {self.iteration} complete iterations, which the model holds"
         path = str(self._session.folder.path)
         by_command = f"esker resume {path}, or " if importable(self.config) else ""
         return f"continue with: {by_command}esker.Evolution.resume({path!r}, model, reward)"
@@ -276,7 +276,7 @@ class _Lines:
         self.silent = evolution.config.quiet or getattr(observer, "is_display", False)
 
     def begin(self, config: Any, folder: Any, rows: list[Row]) -> None:
-        """The run begins or goes on."""
+        """The run starts or resumes."""
         if self._also is not None:
             self._also.begin(config, folder, rows)
 
@@ -301,7 +301,7 @@ class _Lines:
             self._also.end(reason)
 
     def print(self, text: str, even_if_silent: bool = False) -> None:
-        """A line, unless the run is quiet or somebody else displays it."""
+        """A line, unless the run is quiet or another observer displays it."""
         if not self.silent or even_if_silent:
             print(text, flush=True)
 

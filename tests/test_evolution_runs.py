@@ -174,7 +174,7 @@ def test_what_only_python_has_is_refused_in_one_line(tmp_path: Path, capsys: pyt
     assert "whose reward (reward function) only Python has" in refusal(capsys, "resume", tmp_path / "a")
     assert "esker.Evolution(make_model, reward)" in refusal(capsys, "resume", tmp_path / "b")
     for command in ("eval", "render", "export", "card"):
-        assert "whose model is no policy" in refusal(capsys, command, tmp_path / "b")
+        assert "whose model is not a policy" in refusal(capsys, command, tmp_path / "b")
     assert "esker.Evolution(model, reward)" in refusal(capsys, "train", "CartPole-v1", "--algo", "function")
 
 

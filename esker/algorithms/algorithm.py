@@ -35,7 +35,7 @@ class Workers:
 
 @dataclass(frozen=True)
 class Site:
-    """Where workers open: the run's folder, the fingerprint they must share, and who hears what is worth knowing.
+    """Where workers open: the run's folder, the fingerprint they must share, and where notices go.
 
     `run` names engines that outlive this process, as a coordinator's do; `epoch` numbers its lives.
     """
@@ -60,8 +60,8 @@ class Algorithm:
     config: type[Any]
     # The state before the first generation; `new`: of a run that begins, not of one that is resumed. Raises UsageError.
     start: Callable[[Any, Any, About, bool], State]
-    # The task whose centre is a run's policy: for whoever evaluates, renders or exports it.
-    # None: its model is no policy.
+    # The task whose centre is a run's policy: for evaluation, rendering and export.
+    # None: its model is not a policy.
     policy_task: Callable[[Any, Environment, About], Episodes] | None
     # The workers of a state, on this machine or on the cluster that this process is connected to.
     open: Callable[[Any, Site], Engine]

@@ -137,7 +137,7 @@ class Asynchronous(Hybrid):
             self.progress.critic_updates = self.critic.updates
 
     def _enqueue(self, course: Course, answer: Answer | None = None) -> None:
-        """Let a course go on to its next trial, which waits for an actor; it may end instead."""
+        """Advance a course to its next trial, which waits for an actor; it may end instead."""
         try:
             self._waiting.append((course, course.send(answer)))  # type: ignore[arg-type]
         except StopIteration:

@@ -66,7 +66,7 @@ class Parts:
 
 
 class Hybrid:
-    """The state of a run, which goes on generation by generation and is saved between them.
+    """The state of a run, which advances generation by generation and is saved between them.
 
     A generation that is cut short leaves no state to continue from: `snapshot` is always that of the last whole one.
     """

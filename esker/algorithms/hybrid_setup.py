@@ -74,7 +74,7 @@ def _refuse_too_large(config: HybridConfig, dimension: int, width: int) -> None:
 
 
 def policy_task(config: HybridConfig, environment: Environment, about: About) -> Episodes:
-    """The task whose centre is a run's policy: its network and head, for whoever evaluates, renders or exports it."""
+    """The task whose centre is a run's policy: its network and head, for evaluation, rendering and export."""
     task = build_task(config, environment, about)
     return Episodes(
         environment=environment,

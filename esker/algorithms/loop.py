@@ -35,7 +35,7 @@ class State(Protocol):
 
     config: Any
     progress: Any
-    notices: list[str]  # what is worth knowing about how it starts
+    notices: list[str]  # notices about how it starts
 
     @property
     def generation(self) -> int:
@@ -98,7 +98,7 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
 def conclude(record: Record, state: State, returns: Sequence[float]) -> Row:
     """Let the centre that a run ended with take part in the choice of the best; returns what was seen of it.
 
-    Nothing of this is committed: a run that goes on sees the same episodes as those of its next generation.
+    Nothing of this is committed: a resumed run sees the same episodes as those of its next generation.
     """
     judged: Progress = copy.deepcopy(state.progress)
     if judged.improves(returns):

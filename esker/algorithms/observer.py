@@ -30,7 +30,7 @@ class Observer(Protocol):
     """Sees a run go by."""
 
     def begin(self, config: Any, folder: Any, rows: list[Row]) -> None:
-        """The run begins, or goes on after `rows`."""
+        """The run starts, or resumes after `rows`."""
         ...
 
     def generation(self, row: Row, returns: Returns | None = None) -> None:
@@ -38,7 +38,7 @@ class Observer(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened."""
+        """A notice for the user."""
         ...
 
     def end(self, reason: str) -> None:

@@ -2,7 +2,7 @@
 
 The raw rate is that of as many processes stepping the same episodes, from their recorded seeds and actions, in the
 barest loop there is. The two are alternated in short slices, and the median of the ratios is reported. Where others use
-the machine too, the ratio by processor time tells more: whoever shares work out as it goes loses less to neighbours.
+the machine too, the ratio by processor time tells more: a system that balances its load loses less to neighbours.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Board:
         self._stopping = False
 
     def push(self, row: Row, nodes: int, workers: int) -> bool:
-        """A generation was committed; returns whether somebody wants the run to stop."""
+        """A generation was committed; returns whether a stop was requested."""
         with self._changed:
             self._rows.append(row)
             self._workers = (nodes, workers)
@@ -82,7 +82,7 @@ class Published:
     def __init__(self, folder: RunFolder) -> None:
         """Claim the folder's name on the cluster. One that is active already raises UsageError."""
         self.engine: Any = None  # the run's, once it is open
-        self.stopping = False  # whether somebody asked the run to stop
+        self.stopping = False  # whether a stop was requested
         self._actor: Any = None
         self._answer: Any = None
         make_way(folder.path.resolve().name)
@@ -97,7 +97,7 @@ class Published:
         self._actor = made.remote(path.name, str(path), config, rows)
 
     def generation(self, row: Row, returns: Any = None) -> None:
-        """Show a generation, and hear whether to stop."""
+        """Show a generation, and learn whether to stop."""
         import ray
 
         with contextlib.suppress(Exception):

@@ -1,8 +1,8 @@
-"""The coordinator: a detached, named actor that runs the training loop and outlives whoever started it.
+"""The coordinator: a detached, named actor that runs the training loop and outlives the process that started it.
 
-When it or its node dies, Ray starts it again elsewhere, and it goes on at the first uncommitted generation: from its run
+When it or its node dies, Ray starts it again elsewhere, and it continues at the first uncommitted generation: from its run
 folder where it finds it, otherwise from the newest copy that a surviving node holds. The coordinator of an algorithm with
-gradients stays on one machine, where its run folder with the replay is, and goes on from the newest snapshot there.
+gradients stays on one machine, where its run folder with the replay is, and continues from the newest snapshot there.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Coordinator:
     # What the loop calls
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
-        """The run begins or goes on."""
+        """The run starts or resumes."""
         with self._changed:
             self._config, self._rows = config, list(rows)
             self._changed.notify_all()
@@ -189,7 +189,7 @@ class Coordinator:
             self._changed.notify_all()
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened."""
+        """A notice for the user."""
         with self._changed:
             self._notes.append(text)
             self._changed.notify_all()
@@ -222,7 +222,7 @@ class Coordinator:
         folder, epoch = self._recover()
         if (ended := self._former_end(folder)) is not None:
             raise ended
-        folder.check_trust(True)  # whoever started it here has decided that
+        folder.check_trust(True)  # the user who started it has decided that
         algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
         environment = cloudpickle.loads(request.environment)
         session = resume(folder, algorithm, config, environment, list(request.notices))

@@ -1,4 +1,4 @@
-"""A run folder's essentials as bytes: what travels between the nodes, so that a run can go on anywhere."""
+"""A run folder's essentials as bytes: what is sent between nodes, so that a run can continue anywhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(path: Path, files: dict[str, bytes]) -> None:
 
 
 def facts_length(path: Path) -> int | None:
-    """How many bytes of facts a folder has; None where it is no run folder."""
+    """How many bytes of facts a folder has; None if it is not a run folder."""
     if not (path / "config.toml").is_file():
         return None
     facts = path / "facts"

@@ -81,7 +81,7 @@ class ReplicatedFolder(RunFolder):
         return False
 
     def _still_owing(self, length: int) -> list[Node]:
-        """The nodes that have not answered an earlier call yet; those that have by now are sent everything anew."""
+        """The nodes that have not answered an earlier call yet; those that have by now are sent everything again."""
         import ray
 
         if self._owing:
@@ -107,7 +107,7 @@ class ReplicatedFolder(RunFolder):
         try:
             if ray.get(call) == length:
                 return True
-        except ray.exceptions.RayError:  # the engine finds out by itself that the node is gone
+        except ray.exceptions.RayError:  # the engine notices that the node is gone
             pass
         self._lengths.pop(node.id, None)
         self._current.discard(node.id)

@@ -1,4 +1,4 @@
-"""The viewer: starts a coordinator or finds one, and shows what it says. It can die; the run goes on."""
+"""The viewer: starts a coordinator or finds one, and shows its progress. It can die; the run continues."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def console() -> Console:
     """The console that commands print to."""
     from rich.console import Console
 
-    return Console(markup=False, emoji=False)  # a path may hold [/], which is no markup
+    return Console(markup=False, emoji=False)  # a path may contain [/], which is not markup
 
 
 def run_path(text: str) -> str:
@@ -58,7 +58,7 @@ def run_path(text: str) -> str:
 
 
 def next_commands(run: Run) -> None:
-    """Print what a finished run is good for."""
+    """Print the result of a finished run and what to do next."""
     output, best = console(), run.best_return
     if best is None:
         text = f"no generation was completed in {run.path}; episodes may be endless: try --max-episode-steps"

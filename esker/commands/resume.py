@@ -20,7 +20,7 @@ def add(commands: Commands[Parser]) -> None:
     parser = command(commands, "resume", run, "continue a run, bit-identical to never having stopped", description)
     parser.add_argument("run", metavar="RUN_DIR", help="a run folder, or latest")
     add_trust(parser)
-    add_options(parser, ResumeOptions, defaults=False)  # a run goes on with its own
+    add_options(parser, ResumeOptions, defaults=False)  # a resumed run keeps its own
     for name in OLD_NAMES:
         parser.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 

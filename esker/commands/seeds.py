@@ -48,13 +48,13 @@ class Shares:
     """How many seeds run at once, and the workers of each."""
 
     jobs: int
-    workers: int | None  # None: as many as a run takes by itself
+    workers: int | None  # None: as many as a run takes by default
 
 
 def shares(seeds: int, cores: int, jobs: int | None, workers: int | None, has_workers: bool) -> Shares:
     """Divide the cores among seeds: one seed a core where there are enough of them, whole cores for each otherwise.
 
-    An algorithm without workers (one with gradients) keeps two cores busy by itself.
+    An algorithm without workers (one with gradients) keeps two cores busy.
     """
     if jobs is None:
         jobs = cores // max(1, workers) if workers is not None else cores if has_workers else cores // 2

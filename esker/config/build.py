@@ -47,7 +47,7 @@ def convert(option: Field[Any], hint: Any, value: Any, below: Any = None) -> Any
         result = _convert(hint, value, option.metadata.get("group"))
     except UsageError:  # of one of its fields
         raise
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # 10**400 is no float
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # 10**400 is not a float
         raise UsageError(f"{option.name} is {value!r}; expected {describe(hint)}") from error
     _check_bounds(option, result)
     return result
@@ -139,7 +139,7 @@ def _scalar(hint: Any, value: Any) -> Any:
     if hint is str and isinstance(value, str):
         if "\0" in value:
             raise ValueError(value)
-        value.encode()  # half of a surrogate pair is no text
+        value.encode()  # half of a surrogate pair cannot be encoded
         return value
     raise ValueError(value)
 

@@ -1,4 +1,4 @@
-"""What `esker resume` may change: where and how long a run goes on, never what it computes."""
+"""What `esker resume` may change: where and how long a run continues, never what it computes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DeviceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions(HybridStopOptions, DeviceChange, EngineOptions, LogOptions, SavingOptions):
-    """Everything that may be given anew."""
+    """Every option that may change on resume."""
 
 
 RESUMABLE = frozenset(option.name for option in fields(ResumeOptions))

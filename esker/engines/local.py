@@ -93,7 +93,7 @@ class LocalEngine:
         plan = self._plan
         if plan is None or plan.complete is not None:
             return None
-        return Pulse(max(0, self._steps() - self._before), len(plan.results), plan.known)  # a replaced worker counts anew
+        return Pulse(max(0, self._steps() - self._before), len(plan.results), plan.known)  # a replaced worker starts at zero
 
     def _steps(self) -> int:
         return sum(self._board[row * BOARD_FIELDS] for row in range(self._count))

@@ -129,7 +129,7 @@ def received(setup: NodeSetup) -> tuple[Welcome, Any]:
 
 
 class NodeEngine:
-    """Opened by a coordinator, obeys the newest one, and exits by itself when none has spoken for a minute."""
+    """Opened by a coordinator, obeys the newest one, and exits when none has called for a minute."""
 
     def __init__(self) -> None:
         self.replica = Replica()

@@ -1,7 +1,7 @@
 """The plan of a generation: which items are wanted, and when the generation is complete.
 
 Members are numbered 0, 1, 2, … and the generation is the shortest prefix of that sequence that satisfies the minima of
-members and of environment steps, whoever computed it and in whichever order results came in.
+members and of environment steps, regardless of who computed it and in which order results arrived.
 """
 
 from __future__ import annotations

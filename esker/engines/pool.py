@@ -1,6 +1,6 @@
 """A pool of worker processes that answer requests in any order; lost requests are asked again elsewhere.
 
-Unlike the engine of a generation, a pool knows no barrier: whoever is idle gets the next request. Waiting blocks on
+Unlike the engine of a generation, a pool has no barrier: any idle worker gets the next request. Waiting blocks on
 the workers' connections, so no core is spent on polling.
 """
 

@@ -58,7 +58,7 @@ class RayEngine:
         self._interrupted = True
 
     def evaluate(self, job: Job, plan: Plan) -> None:
-        """Evaluate the plan on whatever nodes there are; return when it is complete, whoever is still busy."""
+        """Evaluate the plan on whatever nodes there are; return when it is complete, even if some nodes are still busy."""
         import ray
 
         self._job, self._round = ray.put(job), self._round + 1

@@ -164,7 +164,7 @@ class RayPool:
         return training.replay_count - self._replay.begin if training is not None else 0
 
     def _hear(self, site: Site, call: Any) -> list[tuple[int, Answer]]:
-        """The answer of a call, if it has one and nobody gave it up."""
+        """The answer of a call, if it has one and was not given up."""
         import ray
 
         if call not in site.work:

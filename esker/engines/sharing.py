@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 RESERVE = 48  # items that a worker holds beyond its slots, at most: asking wakes the engine, which has no dedicated core
-RESERVE_SECONDS = 0.05  # of work; longer than an engine on a busy machine takes to hear and reply
+RESERVE_SECONDS = 0.05  # of work; longer than an engine on a busy machine takes to reply
 LEAST_RESERVE = 2
 
 
@@ -29,7 +29,7 @@ class Sharing:
 def sharing_after(lengths: Iterable[int], seconds: float) -> Sharing:
     """The sharing of the next generation, from the lengths of this one's items and the work that one of them was.
 
-    Episodes of one length finish together when shared out at once: whoever came back for more first would get too much.
+    Episodes of one length finish together when shared out at once: the first worker to ask for more would get too much.
     Others even out while few are held: in a model of 462 unequal episodes on 16 workers, handing out most of them at the
     start left a fifth of the workers' time unused. Items shorter than a reply are held in number. A function's length is
     always 1 and tells nothing of how long it takes.

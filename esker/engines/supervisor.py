@@ -25,7 +25,7 @@ MAIN = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
     "from importlib import import_module; import_module(sys.argv.pop(1)).main()"
 )
-GRACE = 1.0  # seconds in which a worker whose connection ended may end by itself
+GRACE = 1.0  # seconds in which a worker whose connection ended may exit on its own
 LOOK_EVERY = 2.0  # seconds between two looks at whether a worker is stopped; the second such look ends it
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 
@@ -54,12 +54,12 @@ class WorkerProcess:
         self.stopped = False
 
     def send(self, message: Any) -> None:
-        """Send a message. A dead worker's connection ends, and whoever waits for it finds that out."""
+        """Send a message. A dead worker's connection ends, which its reader notices."""
         with contextlib.suppress(OSError):
             self.connection.send(message)
 
     def end(self, grace: float = 0.0) -> str:
-        """End the process; returns why it ended, if it does so by itself within seconds of `grace`."""
+        """End the process; returns why it ended, if it exits within `grace` seconds."""
         self.connection.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             return _cause(self.process.wait(grace))

@@ -29,7 +29,7 @@ from esker.strategies.registry import build_strategy, find_strategy
 def start(config: EvolutionConfig, problem: Problem, about: About, new: bool = True) -> FunctionEvolution:
     """The state before the first iteration: the model's parameters as they are. What does not fit raises UsageError.
 
-    A run that goes on (`new` is False) is compared with what it began with.
+    A resumed run (`new` is False) is compared with how it began.
     """
     flat = problem.flat(config)
     task = task_of(config, problem, flat)
@@ -108,7 +108,7 @@ def _state(config: EvolutionConfig, flat: FlatParameters, task: Functions | Batc
 
 
 def _compare(config: EvolutionConfig, flat: FlatParameters, task: Functions | BatchTask, about: About) -> list[str]:
-    """Refuse a model, a form of reward or a machine that are not the run's, unless it may go on inexactly."""
+    """Refuse a model, a form of reward or a machine that are not the run's, unless `inexact` allows it."""
     if about.get("parameters") != flat.describe():
         raise UsageError("the model's moving parameters are not those of the run")
     if about.get("batched") is not isinstance(task, BatchTask):
@@ -117,7 +117,7 @@ def _compare(config: EvolutionConfig, flat: FlatParameters, task: Functions | Ba
         return []
     text = "this machine computes other bits than the one the run began on"
     if not config.inexact:
-        raise UsageError(f"{text}; to go on, add inexact=True")
+        raise UsageError(f"{text}; to continue anyway, add inexact=True")
     return [f"{text}: continuing, not bit-identically"]
 
 

@@ -1,6 +1,6 @@
 """User functions as a task: a member is evaluated by calling a reward on a model that holds its parameters.
 
-Every evaluation begins alike: parameters written anew, buffers and modes as the model came, random generators seeded by
+Every evaluation begins alike: parameters written again, buffers and modes as the model came, random generators seeded by
 address. So a fitness does not depend on which worker computed it, nor on what that worker computed before.
 """
 

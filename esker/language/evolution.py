@@ -112,7 +112,7 @@ class LanguageEvolution:
     def resume(
         cls, run_dir: str | Path, language: LanguageModel, prompts: Sequence[str], score: Score, **arguments: Any
     ) -> Any:
-        """Go on with a run folder; the model as it was before the run, prompts, score and their options are given anew."""
+        """Continue a run folder; the model as it was before the run, prompts, score and their options are given again."""
         return cls(language, prompts, score, _folder=Path(run_dir), **arguments)
 
     def run(self, generations: int) -> LanguageModel:

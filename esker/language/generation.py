@@ -1,6 +1,6 @@
 """Batched generation with a fixed shape: greedy or sampled, its prompt pass and its step captured as CUDA graphs.
 
-Every tensor lies in a buffer that is overwritten in place, so that one captured step serves all tokens of all generations.
+Every tensor is a buffer that is overwritten in place, so that one captured step serves all tokens of all generations.
 On a CPU, or where capturing fails, the same functions run as they are.
 """
 
@@ -216,7 +216,7 @@ def _added(allowed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 @contextlib.contextmanager
 def plain_kernels() -> Iterator[None]:
-    """Attention without cuDNN, which plans anew for every shape."""
+    """Attention without cuDNN, which plans again for every shape."""
     before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
     torch.backends.cuda.enable_cudnn_sdp(False)
     try:

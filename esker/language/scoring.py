@@ -40,7 +40,7 @@ def score_rows(
     score: Score,
     stop: Sequence[str],
 ) -> Scored:
-    """Score rows of tokens; `owners` says which prompt each belongs to. A score that is no number raises RunError."""
+    """Score rows of tokens; `owners` says which prompt each belongs to. A score that is not a number raises RunError."""
     keyed = torch.cat([owners[:, None], rows], 1)
     different, inverse = torch.unique(keyed, dim=0, return_inverse=True)
     different = different.cpu()

@@ -28,7 +28,7 @@ def adam(network: Network, spec: LearnerSpec) -> torch.optim.Adam:
 
 
 def reset(optimizer: torch.optim.Adam) -> None:
-    """Begin afresh."""
+    """Reset to the initial state."""
     for state in optimizer.state.values():
         for tensor in state.values():
             tensor.zero_()

@@ -85,7 +85,7 @@ class SharedRows:
         self.mapped = np.frombuffer(self._map, dtype=np.float32).reshape(rows, self.width)
 
     def forget(self, first: int, count: int) -> None:
-        """Give the memory of rows that nobody will read again back: those from `first` on, before `count`. Linux only."""
+        """Free the memory of rows that will not be read again: those from `first` on, before `count`. Linux only."""
         start, stop = (-(-first * self.width * 4 // PAGE) * PAGE, count * self.width * 4 // PAGE * PAGE)
         if self._map is not None and start < stop and hasattr(mmap, "MADV_REMOVE"):
             self._map.madvise(mmap.MADV_REMOVE, start, stop - start)

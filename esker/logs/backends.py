@@ -1,4 +1,4 @@
-"""Logging back-ends beside the console. One that fails is named once and left out; training goes on."""
+"""Logging back-ends besides the console. One that fails is reported once and dropped; training continues."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FanOut:
             self.console.pulse(source)
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened."""
+        """A notice for the user."""
         self.console.note(text)
 
     def end(self, reason: str) -> None:
@@ -68,7 +68,7 @@ class FanOut:
             return None
 
     def _warn(self, text: str) -> None:
-        if getattr(self.console, "silent", False):  # nobody would see a note
+        if getattr(self.console, "silent", False):  # a note would not be shown
             warnings.warn(text, RuntimeWarning, stacklevel=4)
         self.console.note(text)
 
@@ -96,7 +96,7 @@ class Also:
             self.console.pulse(source)
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened."""
+        """A notice for the user."""
         self.console.note(text)
         self.observer.note(text)
 

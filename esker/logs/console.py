@@ -35,7 +35,7 @@ class Quiet:
         """A generation was committed."""
 
     def note(self, text: str) -> None:
-        """Something worth knowing happened; only damage breaks the silence."""
+        """Show a notice only if it is about damage."""
         if isinstance(text, Damage):
             print(f"note: {text}", file=sys.stderr)
 
@@ -76,7 +76,7 @@ class Plain:
         self._print(f"note: {text}")
 
     def end(self, reason: str) -> None:
-        """Why it ended, unless whoever catches that says so."""
+        """Print why it ended, unless the caller does."""
         if reason not in SAID_ELSEWHERE:
             self._print(reason)
 
@@ -97,7 +97,7 @@ class Display:
         self.finished = False
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
-        """Say what will be done, then show it going on."""
+        """Print what will be done, then show progress."""
         self.config = config
         self.returns = [row["center_return"] for row in rows]
         self.row = rows[-1] if rows else None
@@ -140,7 +140,7 @@ class Display:
 
 
 def first_line(pulse: Pulse | None) -> str:
-    """What is going on before the first generation is committed."""
+    """The status before the first generation is committed."""
     return f"generation 0 under way: {pulse_text(pulse)}" if pulse and pulse.steps else "starting workers …"
 
 

@@ -13,7 +13,7 @@ class CsvFile:
     """A line per row of the journal, under the journal's names; complete after every resume."""
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:
-        """Write the file anew from the journal: after a crash the two agree again."""
+        """Rewrite the file from the journal: after a crash the two agree again."""
         self.folder = folder
         self._rewrite(rows)
         return None

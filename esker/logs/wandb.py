@@ -1,4 +1,4 @@
-"""Weights & Biases: the run's id lives in the run folder, so a resumed or moved run goes on as the same W&B run."""
+"""Weights & Biases: the run's id lives in the run folder, so a resumed or moved run continues the same W&B run."""
 
 from __future__ import annotations
 

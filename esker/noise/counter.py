@@ -27,7 +27,7 @@ class CounterNoise:
     dimension: int
 
     def direction(self, generation: int, number: int) -> Vector:
-        """ε, drawn anew."""
+        """ε, drawn again at every call."""
         return normals(self.dimension, self.seed, Purpose.PERTURBATION, generation, number)
 
     def directions(self, generation: int, numbers: NDArray[np.int64]) -> Vector:
@@ -61,7 +61,7 @@ class CounterNoise:
 
     def _draw(self, generation: int, numbers: NDArray[np.intp]) -> Iterator[Vector]:
         threads = os.cpu_count() or 1
-        if len(numbers) * self.dimension <= SMALL:  # sooner drawn than threads are started
+        if len(numbers) * self.dimension <= SMALL:  # drawn faster than threads start
             yield from (self.direction(generation, int(k)) for k in numbers)
             return
         with ThreadPoolExecutor(threads) as pool:

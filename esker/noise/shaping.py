@@ -129,7 +129,7 @@ def shape(name: str, fitness: Floats) -> Floats:
 
 
 def _checked(name: str, fitness: Floats) -> Floats:
-    """The weights by somebody else's shaping. What is not one finite number for each member raises RunError."""
+    """The weights of a user's shaping. Anything but one finite number for each member raises RunError."""
     function, members = find_shaping(name), len(fitness)
     try:
         result = np.asarray(function(fitness.copy()), dtype=np.float64)

@@ -30,7 +30,7 @@ class Copies:
 
 
 def network_name(network: Any) -> str:
-    """The name under which a configuration knows a network. What is no network raises UsageError."""
+    """The name under which a configuration knows a network. Anything else raises UsageError."""
     if isinstance(network, str):
         return network
     if "torch" in sys.modules and isinstance(network, sys.modules["torch"].nn.Module):

@@ -96,7 +96,7 @@ class BoxHead:
     def squash(self) -> tuple[Batch, Batch] | None:
         """Centre and half-width, which is so much narrower as no rounding of centre ± half-width passes a bound.
 
-        None where the bounds are -1 and 1, which is where tanh stays by itself.
+        None where the bounds are -1 and 1, the range of tanh.
         """
         low, high = self._bounds
         if (low == -1).all() and (high == 1).all():

@@ -12,7 +12,10 @@ from esker.policies.network import Batch
 Sums = NDArray[np.float64]
 VARIANCE_FLOOR = 1e-2
 CLIP = 5.0
-_LOW, _HIGH = np.array(-CLIP, dtype=np.float32), np.array(CLIP, dtype=np.float32)  # arrays: a number is converted anew
+_LOW, _HIGH = (
+    np.array(-CLIP, dtype=np.float32),
+    np.array(CLIP, dtype=np.float32),
+)  # arrays: a number would be converted every time
 
 
 @dataclass(frozen=True)

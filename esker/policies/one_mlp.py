@@ -2,7 +2,7 @@
 
 Weights are kept as (in + 1, out) with the bias as their last row, and every input ends with a one: a layer is one product
 and one activation, in place; the other way round, products of a few rows take half as long again. A product's bits depend
-on how many observations there are, so whoever needs equal bits must ask for equal numbers.
+on how many observations there are, so equal bits need equal numbers of observations.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Preset:
     about: str
     evidence: str | None
     options: dict[str, Any]
-    automatic: bool = False  # of several with evidence, the one that an environment gets by itself
+    automatic: bool = False  # the default preset of an environment that has several with evidence
     better: str | None = None  # another algorithm's preset that was seen to go much further, or with far fewer steps
 
     @property
@@ -83,7 +83,7 @@ def _from_file(path: Path) -> Preset:
 
 
 def for_environment(env: str, algo: str) -> Preset | None:
-    """The preset that a known environment gets by itself: one with evidence, else the one named after the algorithm."""
+    """The preset that an environment gets by default: one with evidence, else the one named after the algorithm."""
     known = [preset for preset in load_all().values() if (preset.env, preset.algo) == (env, algo)]
     own = [preset for preset in known if preset.name.endswith(f"/{algo}")]
     # A setting that was seen to learn beats one that was not, unless that one was seen too.

@@ -39,7 +39,7 @@ def describe(env: Env) -> dict[str, Any]:
 
 
 def check_fingerprint(folder: RunFolder, env: Env, inexact: bool) -> list[str]:
-    """Refuse a machine that computes other bits than the run began with, unless told to go on."""
+    """Refuse a machine that computes other bits than the run began with, unless told to continue."""
     then, now = folder.about().get("fingerprint"), fingerprint(env)
     if then == now:
         return []
@@ -50,7 +50,7 @@ def check_fingerprint(folder: RunFolder, env: Env, inexact: bool) -> list[str]:
 
 
 def compare_device(folder: RunFolder, config: Any) -> list[str]:
-    """Say that a run goes on inexactly on another device than it began on. One that is not there raises UsageError."""
+    """A notice if a run continues on another device than it began on. One that is not there raises UsageError."""
     if not getattr(config, "on_device", False):
         return []
     check_device(config.device)

@@ -60,7 +60,7 @@ def _put_in_place(building: Path, target: Path) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """Remove what crashes left, and put back a snapshot that was being replaced. For whoever has locked the run."""
+    """Remove what crashes left, and put back a snapshot that was being replaced. The caller must hold the run's lock."""
     for path in sorted(folder.glob(".[0-9]*-*")) if folder.is_dir() else []:
         found = re.fullmatch(r"\.(\d+)-(old|new-\d+|\d+)", path.name)
         if found is None or path.is_symlink():

@@ -37,7 +37,7 @@ class Deadline:
 
 @contextlib.contextmanager
 def deadline(wall_time: float | None, spent: float) -> Iterator[Deadline]:
-    """Give up a generation that goes on for too long after `wall_time` seconds of training, of which `spent` are over.
+    """Stop a generation that takes too long after `wall_time` seconds of training, of which `spent` are over.
 
     Outside of the main thread a limit counts between generations only.
     """

@@ -43,7 +43,7 @@ def _whole(file: BinaryIO, most: int) -> bytes:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a path is a regular file by itself: no link, no pipe."""
+    """Whether a path is a regular file: no link, no pipe."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:

@@ -81,7 +81,7 @@ class RunFolder:
             folder._refuse_other_content()  # another process may have begun a run here just now
             about = {"run": secrets.token_hex(16), **about}
             write_whole(folder.about_file, seal_json(about))
-            folder.write_config(config)  # last: a folder without it is nobody's run yet
+            folder.write_config(config)  # last: a folder without it is not a run yet
         except OSError as error:
             raise UsageError(f"run folder {str(path)!r} cannot be written: {error.strerror}") from error
         finally:
@@ -137,7 +137,7 @@ class RunFolder:
         raise UsageError(f"{str(file)!r} cannot be read: {reason}".replace("\n", " "))
 
     def check_trust(self, trust: Trust, without: frozenset[str] = frozenset()) -> None:
-        """Refuse a folder from elsewhere that names code nobody trusts. Raises UsageError."""
+        """Refuse a folder from elsewhere that names untrusted code. Raises UsageError."""
         self._trust = trust
         about, values = {}, {}
         with contextlib.suppress(OSError, ValueError, RecursionError):  # what it says, even if a checksum does not match

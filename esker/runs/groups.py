@@ -42,7 +42,7 @@ class Group:
         return len({run.seed for run in self.distinct})
 
     def count_text(self) -> str:
-        """`5 seeds`; where runs share a seed and are no copies, `5 runs of 3 seeds`."""
+        """`5 seeds`; where runs share a seed and are not copies, `5 runs of 3 seeds`."""
         runs = len(self.distinct)
         seeds = f"{self.seeds} seed{'s' if self.seeds > 1 else ''}"
         return seeds if runs == self.seeds else f"{runs} runs of {seeds}"

@@ -154,7 +154,7 @@ def policy_maker(config: Any) -> Callable[[Any, Environment, dict[str, Any]], Ep
     make = registry.find(config.algo).policy_task
     if make is None:
         raise UsageError(
-            f"this is a run of esker.Evolution ({config.env}), whose model is no policy of an environment; "
+            f"this is a run of esker.Evolution ({config.env}), whose model is not a policy of an environment; "
             "esker.Evolution.resume(run_dir, model, reward) puts its best parameters into the model"
         )
     return make

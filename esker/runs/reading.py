@@ -72,7 +72,7 @@ class RunData:
 
 
 def find_runs(paths: Iterable[str | Path]) -> list[Path]:
-    """The run folders that paths name; a folder that is no run stands for those inside it. None raises UsageError."""
+    """The run folders that paths name; a folder of runs stands for those inside it. None raises UsageError."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if not path.is_dir() or is_checkpoint(path) or (path / "config.toml").is_file():

@@ -1,4 +1,4 @@
-"""Repair of a run folder before it goes on: what is intact stays, what is damaged is kept aside and reported."""
+"""Repair of a run folder before it is resumed: what is intact stays, what is damaged is moved aside and reported."""
 
 from __future__ import annotations
 

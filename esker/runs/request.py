@@ -97,7 +97,7 @@ def _better(chosen: Preset) -> list[str]:
 
 
 def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, Any]) -> Any:
-    """The configuration of all layers; what a preset spoils that nobody asked for is told with the preset's name."""
+    """The configuration of all layers; an error that an automatic preset causes names the preset."""
     try:
         return build(algorithm.config, *layers)
     except UsageError as error:

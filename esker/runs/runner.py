@@ -82,7 +82,7 @@ def run(
             _leave(folder, state, status)
         finally:
             state.close()
-            observer.end(status if outcome else status.partition(": ")[0])  # whoever catches the error prints it
+            observer.end(status if outcome else status.partition(": ")[0])  # the caller prints the error
         if callbacks.on_stop:
             callbacks.on_stop(folder.path, outcome)
     return outcome
@@ -140,7 +140,7 @@ def _connect(folder: RunFolder | MemoryRun, observer: Observer, callbacks: Callb
 
 
 def _explain(error: Exception, advice: str) -> None:
-    """Raise what the user can act on in place of an error that does not say how to go on."""
+    """Replace an error by one that says how to continue."""
     if isinstance(error, OSError):
         raise RunError(f"{error.strerror or error}; {advice}") from error
     if isinstance(error, RunError):

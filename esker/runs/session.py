@@ -1,4 +1,4 @@
-"""A session: a run that is ready to go on. `train`, `resume`, `Evolution` and a cluster's coordinator make one each."""
+"""A session: a run that is ready to start or resume. `train`, `resume`, `Evolution` and coordinators make one each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from esker.worlds.vectorizers import confirm_vectorizer
 
 @dataclass
 class Session:
-    """A run folder, the state that its algorithm goes on from, and what is worth knowing before that.
+    """A run folder, the state that its algorithm continues from, and notices for the user.
 
     `environment` is what members are evaluated on: an environment, or a user's model and reward.
     """
@@ -36,10 +36,10 @@ class Session:
     folder: RunFolder | MemoryRun
     state: State
     notices: list[str]
-    remedy: Callable[[], str] | None = None  # how the caller goes on with a run that was interrupted or failed
+    remedy: Callable[[], str] | None = None  # how to continue a run that was interrupted or failed
 
     def advice(self) -> str:
-        """How to go on with it."""
+        """How to continue it."""
         return self.remedy() if self.remedy else f"continue with: esker resume {self.folder.path}"
 
     def open(self, observer: Observer) -> Engine:
@@ -49,7 +49,7 @@ class Session:
 
 
 def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Session:
-    """A new run, in a new folder. `elsewhere`: a coordinator on a cluster goes on with it."""
+    """A new run, in a new folder. `elsewhere`: a coordinator on a cluster continues it."""
     algorithm, environment, notices = request.algorithm, request.environment, list(request.notices)
     with probed(environment, request.config.step_timeout) as probe:
         about = describe(probe)
@@ -77,7 +77,7 @@ def create(path: Path, config: Any, about: About, state: State) -> RunFolder:
 
 
 def resume(folder: RunFolder, algorithm: Algorithm, config: Any, environment: Any, notices: list[str]) -> Session:
-    """A run that goes on where its folder stands."""
+    """A run that continues from its folder."""
     state = algorithm.start(config, environment, folder.about(), False)
     said = state.notices if algorithm.find is not None else []
     return Session(algorithm, environment, folder, state, notices + said + catch_up(algorithm, folder, state))

@@ -1,4 +1,4 @@
-"""What a sweep shows while it goes on: a live table in a terminal, a line per trial elsewhere."""
+"""What a sweep shows while it runs: a live table in a terminal, a line per trial elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrialObserver:
 
 
 class Display:
-    """Shows the trials of every process of a sweep, and this process's own going on."""
+    """Shows the trials of every process of a sweep, and the progress of this process."""
 
     def __init__(self, sweep: Sweep, limit: int, console: Console, quiet: bool) -> None:
         self.sweep = sweep

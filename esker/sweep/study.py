@@ -72,7 +72,7 @@ class Sweep:
     def claim(self, limit: int) -> Iterator[optuna.trial.Trial | None]:
         """A trial for this process to run: one that its process left, else a new one, while there are fewer than `limit`.
 
-        A claim is a lock that dies with its process, so a killed trial is taken up again by whoever comes next.
+        A claim is a lock that dies with its process, so a killed trial is continued by the next process.
         """
         while True:
             for trial in self._unfinished():

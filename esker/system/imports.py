@@ -40,5 +40,5 @@ def import_module(name: str, what: str) -> Any:
         if name.startswith(".") or not name:
             raise UsageError(f"{what}: {name!r} is not a module name; expected module:name") from error
         raise UsageError(f"{what}: importing {name!r} fails: {named_line(error)}") from error
-    except Exception as error:  # whatever a module of somebody else's raises
+    except Exception as error:  # a user's module may raise anything
         raise UsageError(f"{what}: importing {name!r} fails: {named_line(error)}") from error

@@ -1,7 +1,7 @@
 """A lighter start of torch: optimizers without its compiler.
 
 Making the first optimizer imports torch._dynamo, and so does its first step: as long as importing torch itself, only to
-tell the compiler to keep out. Nothing here is compiled, so that both are done without.
+tell the compiler to keep out. Nothing here is compiled, so both imports are avoided.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def _built() -> str | None:
 
 
 def _checked_out() -> str | None:
-    """The commit of the checkout that the package lies in, marked where tracked files were changed."""
+    """The commit of the checkout that holds the package, marked if tracked files were changed."""
     if not (PACKAGE.parent / ".git").exists():
         return None
     command = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty=, changed", "--abbrev=7", "--exclude=*"]

@@ -125,7 +125,7 @@ class Slots:
         self.noise = noise
         self.board = board
         self.tick = 0
-        self.steps = 0  # of all rows together, for whoever watches the board
+        self.steps = 0  # of all rows together, shown on the board
         self.rows: Rows | SharedMLPRows
         if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
             self.rows = SharedMLPRows(task.network, noise, task.slots)
@@ -201,7 +201,7 @@ class Slots:
                 totals[row] += reward
                 if signed:
                     self.signs[row] += (reward > bonus) - (reward < bonus)
-            except Exception as error:  # what is no number
+            except Exception as error:  # not a number
                 others = [end for end in ended if end.row != row]
                 ended = [*others, Ended(row, describe_error(error), traceback.format_exc())]
         return ended if self.tick - min(self.begun[:busy]) < self.cap else self._capped(busy, ended)

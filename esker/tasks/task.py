@@ -13,7 +13,7 @@ from esker.policies.normalizer import Normalizer, Sums
 
 Take = Callable[[int, int], "list[int] | None"]
 """take(free, busy) -> new items, at most `free`; it waits only when nothing is busy. [] while nothing is busy: the
-generation is over. None: drop what is busy, nobody needs it any more."""
+generation is over. None: drop what is busy, it is no longer needed."""
 Board = Any  # a list or a memoryview of integers: steps taken, item being stepped
 Give = Callable[[Sequence["Result"]], None]
 
@@ -92,5 +92,5 @@ class Task(Protocol):
 
 
 def silent_board() -> Board:
-    """A board nobody reads, for evaluation inside the caller's process."""
+    """An unread board, for evaluation inside the caller's process."""
     return [0, 0]

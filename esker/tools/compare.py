@@ -70,7 +70,7 @@ class Comparison:
 
 
 def compare(runs: Iterable[Any], labels: Iterable[str] | None = None) -> Comparison:
-    """Compare runs: `esker.Run` objects, run folders, or folders that hold some. What is no run raises UsageError."""
+    """Compare runs: `esker.Run` objects, run folders, or folders that hold some. Anything else raises UsageError."""
     paths = [str(getattr(run, "path", run)) for run in ([runs] if isinstance(runs, str | Path) else runs)]
     groups = group_runs(read_runs(paths))
     return Comparison(tuple(groups if labels is None else labelled(groups, list(labels))))

@@ -212,7 +212,7 @@ def probed(environment: Environment, timeout: float | None = None) -> Iterator[E
     try:
         if timed:
             signal.setitimer(signal.ITIMER_REAL, limit + START)
-        with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # nobody can act on XML's warnings
+        with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # XML warnings are no help to the user
             env = environment.make()
         if timed:
             signal.setitimer(signal.ITIMER_REAL, limit)
@@ -296,7 +296,7 @@ def _newest(name: str, known: list[str]) -> str | None:
         versions = sorted(
             int(other[len(candidate) + 2 :]) for other in known if re.fullmatch(re.escape(candidate) + r"-v\d+", other)
         )
-        # Gymnasium still maintains the v4 MuJoCo environments beside v5: whoever names one means it.
+        # Gymnasium still maintains the v4 MuJoCo environments besides v5: a v4 id means v4.
         if versions and (version == versions[-1] or (name in known and version == 4)):
             return name
         if versions and version < versions[-1]:

@@ -23,7 +23,7 @@ from esker.worlds.worlds import Ended
 class EnvPoolWorlds:
     """The environments of one worker, in one pool."""
 
-    limit: int | None = None  # the pool truncates by itself
+    limit: int | None = None  # the pool itself truncates
 
     def __init__(self, environment: Environment, rows: int, seed: int) -> None:
         # Every worker needs other episodes; no seed could make them repeat.

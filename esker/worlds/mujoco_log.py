@@ -1,4 +1,4 @@
-"""MuJoCo's warnings: each kind once on stderr, those nobody can act on never, and no MUJOCO_LOG.TXT in the user's folder."""
+"""MuJoCo's warnings: each kind once on stderr, XML warnings never, and no MUJOCO_LOG.TXT in the user's folder."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def choose_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[
 
 
 def confirm_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[C, list[str]]:
-    """A resumed run's configuration: what was stepped natively need not be so on the machine where it goes on."""
+    """A resumed run's configuration: a run that was stepped natively need not be on another machine."""
     if getattr(config, "vectorizer", None) != "native":
         return config, []
     chosen, notices = _confirm_native(environment, probe, fresh=False, asked=True)

@@ -1,4 +1,4 @@
-"""An engine whose workers are a user's own: the items of a plan go to whoever asks the server for them."""
+"""An engine whose workers are a user's own: the items of a plan go to the workers that ask the server for them."""
 
 from __future__ import annotations
 

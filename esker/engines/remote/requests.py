@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def handle(self) -> None:
-        """A worker that is killed in mid-request is no news."""
+        """Ignore workers that are killed in mid-request."""
         try:
             super().handle()
         except (ConnectionError, TimeoutError):

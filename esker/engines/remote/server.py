@@ -184,7 +184,7 @@ class WorkServer:
         return np.ascontiguousarray(population.center, dtype="<f4").tobytes()
 
     def _rows(self, body: dict[str, Any]) -> bytes:
-        """The parameters of some items, for whoever cannot compute them."""
+        """The parameters of some items, for workers that cannot compute them."""
         population, items = self._population, body.get("items")
         if population is None or body.get("center") != self._digest:
             raise RequestRefused(410, "this centre is no longer evaluated")

@@ -1,6 +1,6 @@
 """`esker.Worker`: a process of a user's own that evaluates members of a run however it likes, and reports scores.
 
-It may join and leave at any time. When the coordinator is gone it waits for it to come back, and goes on.
+It may join and leave at any time. When the coordinator is gone it waits for it to come back, and continues.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AGAIN_AFTER = 0.5  # seconds until a coordinator that does not answer is asked a
 class Work:
     """A slice of a generation. `members` has a number for each row, None for the unperturbed centre.
 
-    `seeds` belong to the evaluations: a simulator that begins from them gives the same score whoever evaluates.
+    `seeds` belong to the evaluations: a simulator that begins from them gives the same score on every worker.
     """
 
     generation: int

@@ -191,7 +191,7 @@ class Unit:
         given, spec = tree_flatten((args, kwargs))
         batch = [isinstance(value, torch.Tensor) and self._is_batch(value) for value in given]
         parted = [split(v, 0, self.loaded.members, -1) if b else v for v, b in zip(given, batch, strict=True)]
-        kept: list[Any] = []  # what vmap cannot return: the structure of the output, and the parts that are no tensors
+        kept: list[Any] = []  # what vmap cannot return: the structure of the output, and the parts that are not tensors
 
         def forward(parameters: dict[str, torch.Tensor], *values: Any) -> tuple[torch.Tensor, ...]:
             inputs, keywords = tree_unflatten(list(values), spec)

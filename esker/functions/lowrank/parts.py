@@ -129,7 +129,7 @@ def _with_tied(module: nn.Module, flat: FlatParameters) -> tuple[tuple[str, ...]
 
 
 def _units(module: nn.Module, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The outermost modules that own a moving parameter and are no matrix layer; attention reads its children's weights."""
+    """The outermost modules with a moving parameter that are not matrix layers; attention reads its children's weights."""
     modules = dict(module.named_modules(remove_duplicate=False))
     found = {name.rpartition(".")[0] for name in names}
     units = {owner for owner in found if not is_matrix_layer(modules[owner])}

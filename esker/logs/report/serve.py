@@ -1,4 +1,4 @@
-"""The report of runs that are still going on: a small server on this machine's own address, and nowhere else."""
+"""A live report of running runs: a small server that listens on this machine only."""
 
 from __future__ import annotations
 

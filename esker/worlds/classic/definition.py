@@ -28,5 +28,5 @@ class ClassicDefinition(Protocol):
         ...
 
     def step(self, state: State, actions: Array) -> tuple[State, Array | float, Array | None]:
-        """The state after one step, the rewards (a number: of every world), and who terminated (None: nobody)."""
+        """The state after one step, the rewards (a number: of every world), and which worlds terminated (None: none)."""
         ...

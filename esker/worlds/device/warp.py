@@ -65,7 +65,7 @@ class WarpWorlds:
         self.arrays["qpos"][rows], self.arrays["qvel"][rows] = begin[:, :coordinates], begin[:, coordinates:]
         for name in (*CLEARED, "time"):
             self.arrays[name][rows] = 0
-        self._launch(self._forward)  # of all rows: the others' next step computes anew what this changes
+        self._launch(self._forward)  # of all rows: the others' next step recomputes what this changes
         position = self.definition.position(self.state)
         if position is not None:
             self.before[rows] = position[rows]
@@ -88,7 +88,7 @@ class WarpWorlds:
             mujoco_warp.rne_postconstraint(self._model, self._data)
 
     def _judge(self) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Rewards and terminations of the state; observations and positions are kept. A world that broke starts anew."""
+        """Rewards and terminations of the state; observations and positions are kept. A broken world is reset."""
         qpos, qvel = self.arrays["qpos"], self.arrays["qvel"]
         sane = ((qpos.abs() < LARGEST).all(dim=1) & (qvel.abs() < LARGEST).all(dim=1))[:, None]
         qpos.copy_(torch.where(sane, qpos, self._start))
