@@ -210,7 +210,7 @@ def _elsewhere(config: Any, callbacks: Callbacks) -> bool:
 
 
 def _observer(observer: Observer | None, config: Any) -> Observer:
-    """What shows a run: the console, and beside it the caller's observer; one that is a display takes its place."""
+    """What shows a run: the console and the caller's observer; an observer that is a display replaces the console."""
     if getattr(observer, "is_display", False):
         assert observer is not None
         return observer

@@ -103,7 +103,7 @@ class Evolution:
         trust: Trust = False,
         **arguments: Any,
     ) -> Evolution:
-        """Go on with a run folder, bit-identical to never having stopped: nothing is evaluated again.
+        """Continue a run folder, bit-identical to never having stopped: nothing is evaluated again.
 
         `model` gives the layout; its values do not matter. The other arguments are those of `Evolution`: what is not
         stored (`reward_batch`, `params`, …) is given anew, stop conditions, loggers and workers may be changed, the rest

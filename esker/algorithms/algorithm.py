@@ -29,7 +29,7 @@ class Workers:
 
     count: int | None
     critic: bool = False
-    actors_train: bool = False  # workers train individuals, beside rolling them out
+    actors_train: bool = False  # workers train individuals besides rolling them out
     learns_in_loop: bool = False  # the process of the loop trains networks itself
 
 

@@ -13,7 +13,7 @@ from esker.worlds.vectorizers import choose_vectorizer
 
 
 def choose_device(config: SynchronousConfig, environment: Environment, probe: Env) -> tuple[Any, list[str]]:
-    """Settle device and world where worlds are to be on a device, and who steps elsewhere. Raises UsageError."""
+    """Choose device and world, or the vectoriser of worker processes. Raises UsageError."""
     if not config.on_device:
         return choose_vectorizer(config, environment, probe)
     import torch

@@ -246,5 +246,5 @@ def sigma_of(var: np.ndarray) -> float:
 
 
 def mean_of(values: Sequence[float]) -> float | None:
-    """The mean, where there is something to take it of."""
+    """The mean, or None of nothing."""
     return float(np.mean(values)) if values else None

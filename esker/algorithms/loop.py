@@ -1,4 +1,4 @@
-"""The loop of every algorithm: a generation, its row of the journal, a snapshot now and then, until something says stop."""
+"""The loop of every algorithm: a generation, its row of the journal, sometimes a snapshot, until a stop condition."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class State(Protocol):
 
 
 class OnRow(Protocol):
-    """Is shown each row, with the returns of its members where there are any; returns why to stop, if so."""
+    """Is shown each row, with the returns of its members where there are any; returns why to stop, or None."""
 
     def __call__(self, row: Row, returns: Returns | None = None) -> str | None: ...
 
@@ -77,7 +77,7 @@ class Outcome:
 def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: StallDetector | None = None) -> Outcome:
     """Go from the state's generation to a stop condition; `on_row` is shown each row and may stop it.
 
-    `stalls` sees every row; what it says becomes the row's `note`.
+    `stalls` sees every row; its warning becomes the row's `note`.
     """
     config, lap = state.config, stopwatch()
     while (outcome := stop_reason(config, state.progress, state.generation)) is None:
@@ -142,7 +142,7 @@ def _beyond(steps: int, limit: int) -> str:
 
 
 def stop_text(config: StopOptions) -> str:
-    """The stop conditions in words."""
+    """The stop conditions as text."""
     limit, training = config.generation_limit, config.training_limit
     parts = [f"{limit:,} generations" if limit else "", f"{training:,} training steps" if training else ""]
     parts += [f"{config.steps:,} steps" if config.steps else ""]

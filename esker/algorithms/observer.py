@@ -1,4 +1,4 @@
-"""Whoever watches a run go by: the console, loggers, a viewer on another machine."""
+"""Observers of a run: the console, loggers, a viewer on another machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pulsed(Protocol):
 
 
 class Observer(Protocol):
-    """Sees a run go by."""
+    """Follows a run."""
 
     def begin(self, config: Any, folder: Any, rows: list[Row]) -> None:
         """The run starts, or resumes after `rows`."""

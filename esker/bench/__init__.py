@@ -33,7 +33,7 @@ def run_benchmarks(
 ) -> int:
     """Run all benchmarks, or those whose name begins with `only`, and print them. An unknown name raises UsageError.
 
-    `scaling` must be asked for; `workers` are its numbers of workers.
+    `scaling` runs only when named; `workers` are its numbers of workers.
     """
     known = benchmarks()
     if only is not None and "scaling".startswith(only):

@@ -37,7 +37,7 @@ def forward(quick: bool) -> list[Measurement]:
 
 
 def normalizing(quick: bool) -> list[Measurement]:
-    """The share of an episode's time that a reference batch costs, beside network and environment steps."""
+    """The share of an episode's time that a reference batch costs, compared with network and environment steps."""
     from esker.worlds.atari import Atari
     from esker.worlds.environments import Environment
 
@@ -135,7 +135,7 @@ def _torch_loop(network: Layered, rows: LayeredRows, images: Inputs) -> Callable
 
 
 def _alternate(calls: list[Callable[[], object]], rounds: int) -> list[float]:
-    """The median seconds of each call, measured in turns so that a busy moment hits all alike."""
+    """The median seconds of each call, measured in turns so that a busy moment affects all equally."""
     spent: list[list[float]] = [[] for _ in calls]
     for number in range(rounds + 1):  # the first round warms up
         for call, times in zip(calls, spent, strict=True):

@@ -25,7 +25,9 @@ from esker.engines.open import local_engine
 from esker.runs.folder import RunFolder
 
 WORKERS = 2
-TURNS = 3  # generations and replays of one slice, taken in turns: on a shared machine neighbours in time are alike
+TURNS = (
+    3  # generations and replays of one slice, taken in turns: on a shared machine, measurements close in time are comparable
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Turns:
 
     @property
     def detail(self) -> dict[str, Any]:
-        """What to say of them beside the median ratio."""
+        """Details besides the median ratio."""
         return {
             "esker steps/s": f"{self.steps / statistics.median(self.ours):,.0f}",
             "raw steps/s": f"{self.steps / statistics.median(self.raw):,.0f}",

@@ -1,6 +1,6 @@
 """A run whose loop is in a user's own process, shown to the cluster: `esker attach`, `stop` and `runs --cluster` find it.
 
-The board is a named actor beside that process. It ends with it; the run folder is what continues the run.
+The board is a named actor next to that process. It ends with it; the run folder is what continues the run.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Board:
 
 
 class Published:
-    """The loop's side of a board, as an observer; a cluster that does not answer never holds the loop up."""
+    """The loop's side of a board, as an observer; a cluster that does not respond never blocks the loop."""
 
     def __init__(self, folder: RunFolder) -> None:
         """Claim the folder's name on the cluster. One that is active already raises UsageError."""

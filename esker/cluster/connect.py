@@ -71,7 +71,7 @@ def check_learner(config: HybridConfig, workers: Workers) -> list[str]:
 
 def connect(config: ClusterOptions, workers: int | None) -> list[str]:
     """Connect this process as configured; returns notices. What is not possible raises UsageError."""
-    address = config.address or os.environ.get("RAY_ADDRESS")  # `ray job submit` says so where the cluster is
+    address = config.address or os.environ.get("RAY_ADDRESS")  # set by `ray job submit`
     if connected():
         _check_connection(config)
     elif address is not None:

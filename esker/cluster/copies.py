@@ -8,7 +8,7 @@ from esker.learners.rows import REPLAY_FILE
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder
 
-SMALL = 1 << 24  # bytes; larger files beside the facts are not essential
+SMALL = 1 << 24  # bytes; larger files other than the facts are not essential
 
 
 def essentials(folder: RunFolder, facts: bool = True) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_cluster_runs(console: Console, address: str, as_json: bool) -> None:
-    """Print every active run of the cluster at an address. One that does not answer raises UsageError."""
+    """Print every active run of the cluster at an address. One that does not respond raises UsageError."""
     from esker.logs.tables import print_table
     from esker.logs.text import number
 

@@ -40,7 +40,7 @@ def start_head(port: int, share: list[str], persist: str | None = None, block: b
 
 
 def start_node(head: str, share: list[str], block: bool = False) -> None:
-    """Join the cluster of a head. One that does not answer, or a missing token, raises UsageError."""
+    """Join the cluster of a head. A head that does not respond, or a missing token, raises UsageError."""
     reach(head)
     token = token_file()
     check_token(token)
@@ -49,7 +49,7 @@ def start_node(head: str, share: list[str], block: bool = False) -> None:
 
 
 def worker_ports(port: int) -> list[str]:
-    """The flags that keep Ray's workers off the head's own port: the larger part of their range beside it."""
+    """The flags that keep Ray's workers off the head's own port: the larger part of their range next to it."""
     first, last = WORKER_PORTS
     if not first <= port <= last:
         return []

@@ -15,8 +15,8 @@ from esker.runs.folder import RunFolder
 from esker.worlds.environments import Environment
 
 STAYS_HERE = (
-    "run folder and replay are on this machine only, and the coordinator stays here: without this machine the run stands "
-    "still, and `esker resume` continues it when the machine is back"
+    "run folder and replay are on this machine only, and the coordinator stays here: without it the run stops, "
+    "and `esker resume` continues it when the machine is back"
 )
 
 

@@ -73,7 +73,7 @@ def summaries() -> list[Summary]:
 
 
 def watch(coordinator: Any, name: str, path: Path, observer: Observer, first: int = 0) -> End:
-    """Show a run to an observer from a generation on, until it ends. Answers how it ended."""
+    """Show a run to an observer from a generation on, until it ends. Returns how it ended."""
     config = None
     while config is None:
         config = _await(partial(coordinator.config.remote, PATIENCE), name, observer)
@@ -111,7 +111,7 @@ def stop(coordinator: Any, name: str) -> End:
 
 
 def bring_home(coordinator: Any, name: str, path: Path) -> bool:
-    """Copy the run folder here unless this machine has it, as it does where storage is shared. Answers whether."""
+    """Copy the run folder here unless this machine has it, as with shared storage. Returns whether it was copied."""
     length = _ask(coordinator.facts_length.remote(), name)
     here = copies.facts_length(path)
     if length is None or (here is not None and here >= length):
@@ -153,7 +153,7 @@ def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> I
 
 
 def _await(ask: Callable[[], Any], name: str, observer: Observer) -> Any:
-    """An answer, however long it takes: a viewer has nothing better to do, and a busy machine restarts actors slowly."""
+    """An answer, however long it takes: a busy machine restarts actors slowly."""
     import ray
 
     away = False
@@ -162,7 +162,7 @@ def _await(ask: Callable[[], Any], name: str, observer: Observer) -> Any:
             return ray.get(ask(), timeout=PATIENCE + UNANSWERED)
         except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
             if not away:
-                observer.note("the coordinator does not answer: waiting for it to come back")
+                observer.note("the coordinator does not respond: waiting for it to come back")
             away = True
         except ray.exceptions.RayError as error:
             raise _gone(name) from error
@@ -177,7 +177,7 @@ def _ask(call: Any, name: str) -> Any:
         except ray.exceptions.ActorUnavailableError:
             continue
         except ray.exceptions.GetTimeoutError as error:
-            raise RunError(f"the coordinator of {name} has not answered for 60 s; try again later") from error
+            raise RunError(f"the coordinator of {name} has not responded for 60 s; try again later") from error
         except ray.exceptions.RayActorError as error:
             raise _gone(name) from error
 

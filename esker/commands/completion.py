@@ -130,7 +130,7 @@ def _choices(parser: Any) -> dict[str, list[str]]:
 
 
 def _names(name: str, parser: Any) -> list[str]:
-    """Words that may stand where a command's first argument does: actions, shells, environments, `latest`."""
+    """Completions of a command's first argument: actions, shells, environments, `latest`."""
     for action in parser._actions:
         if not action.option_strings and action.choices:
             return list(map(str, action.choices))

@@ -51,7 +51,7 @@ def add_algorithm_options(parser: Parser, arguments: Sequence[str], without: Ite
         if "_" in option.name and option.name in known and option.name in SAME:
             parser.add_argument(f"--{option.name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument("--help-all", action="help", help="show all options of the algorithm")
-    parser.usage = f"{parser.prog} ENV [options]"  # the list below says it all
+    parser.usage = f"{parser.prog} ENV [options]"
     parser.explain = lambda flag: refuse_others(algorithm, [flag.removeprefix("--").replace("-", "_")])
 
 

@@ -106,7 +106,7 @@ class SideBySide:
                 live.stop()
         failed = [run for run in self.runs if run.process is None or run.process.returncode]
         if failed:
-            texts = "\n".join(f"seed {run.seed}: {' '.join(run.errors) or 'ended without a word'}" for run in failed)
+            texts = "\n".join(f"seed {run.seed}: {' '.join(run.errors) or 'ended without a message'}" for run in failed)
             status = {run.process.returncode for run in failed if run.process}
             raise UsageError(texts.splitlines()[0]) if status == {2} else RunError(texts)
         return [run.path for run in self.runs if run.path is not None]

@@ -68,7 +68,7 @@ WITHOUT_EFFECT = {
     "ray_port": "it belongs to ray_address",
     "redis_password": "a token file takes its place; see esker cluster --help",
 }
-# What the repository takes where its file says nothing; a preset of esker's, or its own default, may be another.
+# The repository's defaults for keys that a file leaves out; esker's presets or defaults may differ.
 DEFAULTS: dict[str, Any] = {
     "hidden": [400, 300],
     "lr": 1e-3,

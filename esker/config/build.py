@@ -161,7 +161,7 @@ def _check_bounds(option: Field[Any], value: Any) -> None:
 
 
 def describe(hint: Any) -> str:
-    """A type in words, for messages and help."""
+    """A type as text, for messages and help."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if takes_path(hint):
         return describe(arguments[0]) + ", or module:name"
@@ -181,7 +181,7 @@ def describe(hint: Any) -> str:
 
 
 def read_values(source: str) -> dict[str, Any]:
-    """The values of a `--config`: a TOML or JSON file, or a JSON object given in place. Raises UsageError."""
+    """The values of a `--config`: a TOML or JSON file, or inline JSON. Raises UsageError."""
     text = source.strip()
     if text.startswith("{"):
         return _object(lambda: json.loads(text), "the JSON given to --config")

@@ -55,7 +55,7 @@ def check_device(device: str) -> None:
 
 
 def device_name(device: str) -> str:
-    """What a device is, in words."""
+    """The name of a device, for people."""
     import torch
 
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

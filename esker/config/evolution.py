@@ -15,7 +15,7 @@ from esker.noise.table import DEFAULT_TABLE_SIZE
 
 @dataclass(frozen=True, kw_only=True)
 class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, RunOptions):
-    """Everything that decides an `esker.Evolution` run, beside the model and the reward."""
+    """Everything that decides an `esker.Evolution` run, besides the model and the reward."""
 
     algo: str = option("function", "algorithm")
     env: str = option("reward function", "the reward: its import path, where it has one")

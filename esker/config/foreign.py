@@ -52,7 +52,7 @@ def number(name: str, value: Any, *, above: float = -math.inf, low: float = -mat
 
 
 def same_meaning(values: Mapping[str, Any], theirs: str, ours: str) -> None:
-    """Refuse a file that says one thing under two names, differently. Raises UsageError."""
+    """Refuse a file with different values under two names of one option. Raises UsageError."""
     if ours in values and values[ours] is not None and values[ours] != values[theirs]:
         raise UsageError(
             f"{theirs} is {values[theirs]!r} and {ours} is {values[ours]!r}, which mean the same; give one of them"

@@ -51,7 +51,7 @@ class HybridStopOptions(StopOptions):
 
     @property
     def limited(self) -> bool:
-        """Whether the request says how long to train."""
+        """Whether a limit on the length of training is given."""
         return super().limited or self.training_steps is not None
 
     @property

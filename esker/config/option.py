@@ -17,7 +17,7 @@ def option(
 ) -> Any:
     """A field with what its flag needs: help and bounds (`above` is exclusive, `low` and `high` inclusive).
 
-    `group` is the entry-point group whose names are accepted beside those of a literal.
+    `group` is the entry-point group whose names are accepted besides those of a literal.
     """
     metadata = {"help": help, "above": above, "low": low, "high": high, "group": group}
     if isinstance(default, dict | list):

@@ -34,7 +34,7 @@ class RunOptions:
     seed: int = option(0, "equal seeds give bit-identical results", low=0)
     run_dir: str | None = option(None, "default: runs/<env>/<algo>-s<seed>-<time>")
     checkpoint_every: int = option(10, "write a snapshot every N generations", low=1)
-    keep: int | None = option(5, "newest snapshots to keep beside the first and the best; 'none' keeps all", low=1)
+    keep: int | None = option(5, "newest snapshots to keep besides the first and the best; 'none' keeps all", low=1)
     quiet: bool = option(False, "print only errors")
     inexact: bool = option(False, "continue even if this machine computes other bits than the one the run began on")
 
@@ -137,7 +137,7 @@ class StopOptions:
 
     @property
     def limited(self) -> bool:
-        """Whether the request says how long to train."""
+        """Whether a limit on the length of training is given."""
         return any(limit is not None for limit in (self.generations, self.steps, self.wall_time))
 
     @property
@@ -208,7 +208,7 @@ class SynchronousConfig(
     LogOptions,
     RunOptions,
 ):
-    """What every synchronous algorithm has beside its strategy."""
+    """What every synchronous algorithm has besides its strategy."""
 
     env: str = option("", "environment: a Gymnasium id, module:Id or module:make_env")
     algo: str = option("es", "algorithm")

@@ -15,7 +15,7 @@ class SavingOptions:
     """Run"""
 
     checkpoint_every: int | None = option(None, "write a snapshot every N generations", low=1)
-    keep: int | None = option(None, "newest snapshots to keep beside the first and the best; 'none' keeps all", low=1)
+    keep: int | None = option(None, "newest snapshots to keep besides the first and the best; 'none' keeps all", low=1)
     quiet: bool = option(False, "print only errors")
     inexact: bool = option(False, "continue even if this machine computes other bits than the one the run began on")
 

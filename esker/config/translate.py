@@ -13,13 +13,13 @@ from esker.errors import UsageError
 
 RUNS = {"ES": "es"}  # RLlib's names of algorithms
 SWITCHES = ("visualize", "debug", "cemrl_no_antithetic")  # flags without a value
-# What may be given on the command line as in the other systems, beside esker's own flags.
+# What may be given on the command line as in the other systems, besides esker's own flags.
 FLAGS = ("env", "run", "redis-address", *sorted(aesrl.OWN))
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a mapping says of environment and algorithm, and the rest of it."""
+    """Environment and algorithm of a mapping, and the rest of it."""
 
     env: str | None
     algo: str | None

@@ -27,7 +27,7 @@ class Demand:
         wanted = self.resources | ({"GPU": self.gpus_per_node} if self.gpus_per_node else {})
         if any(offered.get(name, 0) < amount for name, amount in wanted.items()):
             return 0
-        if not self.cpus_per_worker:  # a process that Ray does not count, beside those it does
+        if not self.cpus_per_worker:  # a process that Ray does not count
             return 1
         return int(offered.get("CPU", 0) / self.cpus_per_worker + 1e-9)
 

@@ -14,7 +14,7 @@ from esker.noise.table import NoiseTable
 if TYPE_CHECKING:
     from esker.tasks.device import DeviceEpisodes
 
-MOST = 16_384  # slots, unless more are asked for
+MOST = 16_384  # slots, unless more are requested
 FEWEST = 16
 
 
@@ -42,7 +42,7 @@ def device_engine(task: DeviceEpisodes, table: NoiseTable | None, note: Callable
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error of torch or Warp says that memory is used up."""
+    """Whether an error of torch or Warp means out of memory."""
     import torch
 
     text = str(error).lower()

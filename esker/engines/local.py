@@ -172,7 +172,7 @@ class LocalEngine:
             worker.ready = True
             worker.progress_at = time.monotonic()
             self._failed_starts = 0
-        elif worker.farewells and isinstance(message, Report | Finished):  # it speaks of an earlier generation
+        elif worker.farewells and isinstance(message, Report | Finished):  # it belongs to an earlier generation
             worker.farewells -= isinstance(message, Finished)
         elif isinstance(message, Report):
             results = unpack(message.results)

@@ -1,4 +1,4 @@
-"""A node of a cluster: one local engine behind one Ray actor, fed with ranges of items and answering with arrays.
+"""A node of a cluster: one local engine behind one Ray actor, fed with ranges of items and returning arrays.
 
 This file does not import Ray: `esker.engines.roster` makes the class an actor.
 """
@@ -29,7 +29,7 @@ from esker.noise.table import NoiseTable, TableNoise
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.task import Job, Task
 
-ABANDONED_AFTER = 60.0  # seconds without a word from a coordinator, after which a node's engine exits
+ABANDONED_AFTER = 60.0  # seconds without a call from a coordinator, after which a node's engine exits
 
 
 class Outdated(Exception):

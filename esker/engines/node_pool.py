@@ -1,4 +1,4 @@
-"""A node of a cluster as the hybrids use it: worker processes beside a copy of the run's replay rows, behind one Ray actor.
+"""A node of a cluster as the hybrids use it: worker processes with a copy of the run's replay rows, behind one Ray actor.
 
 This file does not import Ray: `esker.engines.roster` makes the class an actor.
 """
@@ -28,7 +28,7 @@ class Unfit:
 
 
 class NodePool:
-    """Opened by a pool, whose end is its end. Every call of `answer` has a worker process to itself."""
+    """Opened by a pool, and ends with it. Every call of `answer` has its own worker process."""
 
     def __init__(self) -> None:
         self._welcome: Welcome | None = None
@@ -74,7 +74,7 @@ class NodePool:
             self._free.put(worker)
 
     def touch(self, epoch: int) -> None:
-        """A sign of life, which needs no answer: Ray ends this actor with the process that made it."""
+        """A heartbeat, which needs no answer: Ray ends this actor with the process that made it."""
 
     def pids(self) -> list[int]:
         """The worker processes, for those who want to watch or to break them."""

@@ -1,4 +1,4 @@
-"""A plan fed from outside: a node's share of a generation, given in ranges and answered in batches.
+"""A plan fed from outside: a node's share of a generation, given in ranges and returned in batches.
 
 The engine's thread takes items and adds results; the threads of the node's calls offer items and collect results.
 """

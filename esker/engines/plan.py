@@ -80,7 +80,7 @@ class Plan:
         self._again.extend(sorted(item for item in items if item not in self.results))
 
     def add(self, results: Sequence[Result]) -> None:
-        """Take results in; one that is already there is a duplicate, hence equal, and ignored."""
+        """Take results in; one that is already there is an equal duplicate and ignored."""
         for result in results:
             if result.item in self.results:
                 self.dropped_steps += result.length
@@ -120,7 +120,7 @@ class Plan:
             self._complete = self._prefix
 
     def _grow(self, min_steps: int) -> None:
-        """Want more members when what is done and under way is not expected to reach the minimum."""
+        """Request more members if those done and under way are not expected to reach the minimum."""
         done = self._members_done
         if self.waiting or not done:
             return

@@ -1,4 +1,4 @@
-"""A pool of worker processes that answer requests in any order; lost requests are asked again elsewhere.
+"""A pool of worker processes that handle requests in any order; lost requests are sent again elsewhere.
 
 Unlike the engine of a generation, a pool has no barrier: any idle worker gets the next request. Waiting blocks on
 the workers' connections, so no core is spent on polling.
@@ -26,7 +26,7 @@ Kind = str  # "actor" or "critic"
 
 
 class Pool(Protocol):
-    """Answers requests, somewhere."""
+    """Handles requests."""
 
     def idle(self, kind: Kind) -> int:
         """How many workers of a kind have nothing to do."""

@@ -1,7 +1,7 @@
-"""The Ray engine: many local engines, one per node, fed with ranges of items and answering with arrays.
+"""The Ray engine: many local engines, one per node, fed with ranges of items and returning arrays.
 
 Messages grow with nodes, not with workers. Results are keyed by item and every item is a pure function of its address,
-so a node may come, go, freeze or answer twice: what is evaluated again is evaluated to the same bits.
+so a node may come, go, freeze or return results twice: what is evaluated again is evaluated to the same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from esker.engines.roster import Node, Roster
 from esker.errors import RunError
 from esker.tasks.task import Job
 
-PATIENCE = 0.5  # seconds after which a node answers what it has; grows with the number of nodes
+PATIENCE = 0.5  # seconds after which a node returns what it has; grows with the number of nodes
 STRAGGLING = 1.5  # a generation's last items are evaluated again this many times after the first node ran idle
 
 

@@ -1,6 +1,6 @@
 """The pool of a Ray cluster: requests go to whichever node has an idle worker, and again elsewhere when it is lost.
 
-A request is answered the same everywhere, since it names parameters, seeds and how many replay rows to sample from. Each
+A request gives the same result everywhere, since it names parameters, seeds and how many replay rows to sample from. Each
 node keeps a copy of those rows, and is sent what its copy lacks just before a request that trains.
 """
 
@@ -86,7 +86,7 @@ class RayPool:
         return self._tickets
 
     def wait(self) -> list[tuple[int, Answer]]:
-        """Block until something is answered, or a node has come that the caller may have work for."""
+        """Block until something is answered, or a node has joined that the caller may have work for."""
         import ray
 
         answers: list[tuple[int, Answer]] = []
@@ -139,7 +139,7 @@ class RayPool:
         site.work[call] = ticket, request
 
     def _ship(self, site: Site, first: int, end: int) -> None:
-        """Send what a node's copy lacks of a window; it may forget what lies before every window in use there."""
+        """Send what a node's copy lacks of a window; it may drop what precedes every window in use there."""
         import ray
 
         if site.end <= first:

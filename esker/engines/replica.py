@@ -24,7 +24,7 @@ class Replica:
             return self._epoch, self._length
 
     def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
-        """Take files and a piece of the facts in; a piece behind a gap is not. Answers the length of the facts."""
+        """Take files and a piece of the facts in; a piece behind a gap is not. Returns the length of the facts."""
         with self._lock:
             if facts_at <= self._length:
                 self._facts.seek(facts_at)

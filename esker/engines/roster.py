@@ -18,7 +18,7 @@ SLOTS_LABEL = "esker-slots"
 FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later ones, and returning ones, have for ever
 LOOK_EVERY = 1.0
 TOUCH_EVERY = 10.0
-PENDING_AFTER = 15.0  # seconds after which a node that has not answered is worth a note
+PENDING_AFTER = 15.0  # seconds after which a node that has not responded is noted
 TRIES = 3  # engines that die at their start this often make a node unfit
 
 

@@ -30,7 +30,7 @@ def check_form(reward: Function | None, reward_batch: Function | None, options: 
 
 
 def by_workers(model: Any) -> float:
-    """Stands for a reward that only the workers of a server know."""
+    """Placeholder for a reward that only the workers of a server know."""
     raise RunError("members of this run are evaluated by the workers of its server")
 
 

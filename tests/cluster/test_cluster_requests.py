@@ -186,7 +186,7 @@ def test_a_viewer_waits_for_a_coordinator_that_does_not_answer(monkeypatch: pyte
     monkeypatch.setattr(ray, "get", get)
     end = viewer.watch(Mock(), "run", tmp_path, Mock(note=said.append))
     assert end == End("refused", "node a is not used")
-    assert said == ["the coordinator does not answer: waiting for it to come back"]
+    assert said == ["the coordinator does not respond: waiting for it to come back"]
 
 
 def test_more_workers_than_this_machine_has_cores_for_start_as_many_as_there_are(cli: Cli, tmp_path: Path) -> None:

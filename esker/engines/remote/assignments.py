@@ -59,7 +59,7 @@ class Assignments:
         return max(1, math.ceil(self.plan.unfinished * SHARE * holder.speed / known))
 
     def _late(self, worker: str) -> list[int]:
-        """Half of what the worker with the longest way to go still holds: whoever reports first counts."""
+        """Half of what the worker with the most work left still holds: the first report counts."""
         assert self.plan is not None
         results, mine = self.plan.results, self.workers[worker].items
         held = {

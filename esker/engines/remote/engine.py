@@ -32,4 +32,4 @@ class RemoteEngine:
         self._server.evaluate_plan(job.population, plan, address)
 
     def close(self) -> None:
-        """Nothing: the server goes on to the next run, or ends with its maker."""
+        """Nothing: the server continues with the next run, or ends with its owner."""

@@ -17,7 +17,7 @@ Answer = Callable[[str, dict[str, Any]], "dict[str, Any] | bytes"]
 
 
 class RequestRefused(Exception):
-    """A request that cannot be answered, with its status."""
+    """A request that is refused, with its status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

@@ -27,7 +27,7 @@ from esker.noise.directions import Vector
 from esker.noise.population import Population
 
 ALIVE_EVERY = 2.0  # seconds between signs of life while a slice is evaluated
-AGAIN_AFTER = 0.5  # seconds until a coordinator that does not answer is asked again
+AGAIN_AFTER = 0.5  # seconds until a coordinator that does not respond is asked again
 
 
 @dataclass(frozen=True)

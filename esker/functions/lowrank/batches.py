@@ -30,7 +30,7 @@ CPU_MEMBERS = 256  # members of a chunk by default on a CPU; elsewhere all of th
 
 
 def _silent(text: str) -> None:
-    """Notices go nowhere unless someone asks for them."""
+    """Drop notices, by default."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class LowRankEngine:
             torch._foreach_copy_(self.flat.tensors, [center[part.at].view(part.shape) for part in parts])
 
     def _halve(self, error: torch.OutOfMemoryError) -> None:
-        """Make chunks smaller, or give up where a chunk is one pair already."""
+        """Make chunks smaller, or give up if a chunk is one pair already."""
         assert self._members is not None
         now = self._members.loaded.directions
         spare = 1

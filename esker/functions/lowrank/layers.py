@@ -19,7 +19,7 @@ from esker.errors import UsageError
 from esker.functions.lowrank.loaded import Loaded, split
 from esker.functions.lowrank.parts import Part, Parts, is_matrix_layer
 
-TENSOR = object()  # stands for a tensor in an output
+TENSOR = object()  # placeholder of a tensor in an output
 FUSED_RANK = 4  # up to this rank a compiler is given sums of products, which it fuses into its neighbours
 
 
@@ -118,7 +118,7 @@ class _MembersConv:
         count = loaded.directions
         filters = b.transpose(1, 2).reshape(count, 1, rank, *layer.weight.shape[1:])  # the same for each group of channels
         filters = filters.expand(-1, groups, *filters.shape[2:]).reshape(count * groups * rank, *layer.weight.shape[1:])
-        side = split(input, 0, count, -1).transpose(0, 1).flatten(1, 2)  # directions beside each other, as channels
+        side = split(input, 0, count, -1).transpose(0, 1).flatten(1, 2)  # directions side by side, as channels
         convolve = F.conv2d if input.ndim == 4 else F.conv1d
         inner = convolve(side, filters, None, layer.stride, layer.padding, layer.dilation, count * groups)
         inner = (
