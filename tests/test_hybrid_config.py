@@ -27,6 +27,7 @@ def translate(values):
     ("algo", "options", "words"),
     [
         ("aes-rl", {}, "needs mean_update_param"),
+        ("aes-rl", AES | {"var_init": 1e-6}, "var_init is 1e-06, below var_floor, 1e-05; lower --var-floor, too"),
         ("aes-rl", {"mean_update_param": 0}, "mean_update_param is 0; mean_update baseline-relative needs a scale above 0"),
         ("aes-rl", {"mean_update_param": -1, "mean_update": "fixed-sigmoid"}, "needs a scale above 0"),
         ("aes-rl", AES | {"var_update": "fixed"}, "var_update fixed needs fixed_var_n, as --fixed-var-n 10"),

@@ -136,3 +136,43 @@ def test_preset_named_as_better_has_evidence_and_is_what_its_algorithm_takes():
             other = every[preset.better]
             assert other.evidence
             assert presets.for_environment(preset.env, other.algo) == other
+
+
+@pytest.mark.parametrize(
+    ("env", "algo", "options", "expected", "notice"),
+    [
+        ("HalfCheetah-v5", None, {"population": 8}, {"top_directions": 2}, "top_directions = 2"),
+        ("HalfCheetah-v5", None, {"population": 8, "top_directions": 3}, {"top_directions": 3}, None),
+        ("HalfCheetah-v5", None, {"hidden": (32, 32)}, {"network": "mlp", "initializer": "xavier"}, "network = linear"),
+        ("HalfCheetah-v5", None, {"network": "mlp"}, {"initializer": "xavier", "lr": 0.0012}, "initializer = zero"),
+        (
+            "HalfCheetah-v5",
+            None,
+            {"optimizer": "adam"},
+            {"lr": 0.01},
+            "left out for optimizer adam: the preset's lr = 0.0012",
+        ),
+        ("HalfCheetah-v5", None, {"optimizer": "adam", "lr": 0.3}, {"lr": 0.3}, None),
+        ("HalfCheetah-v5", None, {"optimizer": "sgd"}, {"lr": 0.0012}, None),
+        ("HalfCheetah-v5", None, {"sigma": 0.1}, {"lr": 0.0012, "top_directions": 16}, None),
+        ("Humanoid-v5", "pgpe", {"optimizer": "adam"}, {"lr": None, "max_speed": None}, "max_speed = 0.015"),
+        ("Humanoid-v5", "pgpe", {"population": 20}, {"min_steps": 150000}, "--min-steps none"),
+        ("HalfCheetah-v5", "cem-rl", {"population": 4}, {"rl_population": 2}, "rl_population = 2"),
+        ("HalfCheetah-v5", "aes-rl", {"deterministic": True}, {"workers": None}, "left out for --deterministic"),
+        ("BipedalWalker-v3", None, {"vectorizer": "envpool"}, {"fresh_environments": False}, "fresh_environments"),
+        (
+            "ALE/Pong-v5",
+            None,
+            {"network": "nature-cnn"},
+            {"channels": 32, "lstm_size": 256},
+            "left out for network nature-cnn",
+        ),
+        ("Pendulum-v1", "td3", {"training_steps": 500}, {"initial_steps": 1000}, "all of the 500 training steps are random"),
+        ("Pendulum-v1", "td3", {"training_steps": 5000}, {"initial_steps": 1000}, None),
+    ],
+)
+def test_option_beside_a_preset_takes_along_what_depends_on_it(env, algo, options, expected, notice):
+    asked = configure(env, options, algo=algo)
+    assert {name: getattr(asked.config, name) for name in expected} == expected
+    said = [text for text in asked.notices if not text.startswith("preset ") and "esker train" not in text]
+    assert [notice in text for text in said] == [True] if notice else said == []

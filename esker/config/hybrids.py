@@ -250,6 +250,8 @@ class AsynchronousConfig(GaussianOptions, AsynchronousOptions, ActorOptions, Hyb
         check_actors(self)
         if not 0 <= self.rl_ratio <= 1:
             raise UsageError(f"rl_ratio is {self.rl_ratio:g}; expected a share from 0 to 1")
+        if self.var_init < (floor := getattr(self, "var_floor", 0.0)):
+            raise UsageError(f"var_init is {self.var_init:g}, below var_floor, {floor:g}; lower --var-floor, too")
         if self.deterministic and self.engine == "ray" and self.device != "cpu" and not self.gpus_per_node:
             raise UsageError("--deterministic trains the critic on the actor's node; add --gpus-per-node 1, or --device cpu")
 

@@ -18,6 +18,7 @@ from esker.config.translate import Names, names_in, translate
 from esker.errors import UsageError
 from esker.policies.custom import network_name
 from esker.presets import Preset, find, for_environment, load_all
+from esker.runs.fitting import fit_preset
 from esker.worlds.environments import Env, Environment, resolve, with_factory
 from esker.worlds.instances import from_instance
 
@@ -80,11 +81,11 @@ def configure(
     options = whole_goal(options)
     asked = {**file, **options}
     refuse_others(algorithm, asked)
-    base, fitted = _fit_preset(base, asked)
+    base, fitted = fit_preset(base, asked, algorithm.config)
     named = {"env": environment.name, "algo": algo if algo and ":" in algo else algorithm.name}
     result = _build(algorithm, chosen if preset == "auto" else None, base, file, options, named)
     environment = replace(environment, **algorithm.environment(result))
-    return Request(algorithm, result, environment, notices + fitted, asked, file, done.derived)
+    return Request(algorithm, result, environment, notices + fitted + _random_only(result), asked, file, done.derived)
 
 
 def _better(chosen: Preset) -> list[str]:
@@ -94,6 +95,14 @@ def _better(chosen: Preset) -> list[str]:
         return []
     seen = other.evidence.partition(";")[0].partition(" (")[0]
     return [f"{other.algo} needs far fewer steps here ({seen}): esker train {other.env} --algo {other.algo}"]
+
+
+def _random_only(config: Any) -> list[str]:
+    """Whether a run ends before its random play does."""
+    limit, initial = config.training_limit, getattr(config, "initial_steps", 0)
+    if limit is None or limit > initial:
+        return []
+    return [f"all of the {limit:,} training steps are random play: lower --initial-steps, which is {initial:,}"]
 
 
 def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, Any]) -> Any:
@@ -118,18 +127,6 @@ def _described(env: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any
     if result.get("network") is not None:
         result["network"] = network_name(result["network"])
     return env, result
-
-
-def _fit_preset(base: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A preset's options beside those that were asked for: a rule's parameter is not another rule's."""
-    fitted, rule, param = dict(base), asked.get("mean_update"), base.get("mean_update_param")
-    if param is None or rule is None or "mean_update_param" in asked:
-        return fitted, []
-    own = -abs(param) if rule == "baseline-absolute" else abs(param)  # published with one size for all four rules
-    if own == param:
-        return fitted, []
-    fitted["mean_update_param"] = own
-    return fitted, [f"mean_update_param = {own:g}, as published for {rule} (the preset's is for another rule)"]
 
 
 def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tuple[Algorithm, EnvironmentLike, list[str]]:
