@@ -88,10 +88,10 @@ def test_of_two_with_evidence_the_better_one_is_chosen() -> None:
 
 
 def test_a_request_that_does_not_fit_the_chosen_preset_hears_which_one_that_is(capsys) -> None:
-    assert main(["train", "Hopper-v5", "--hidden", "32,32"]) == 2
+    assert main(["train", "Hopper-v5", "--top-directions", "12"]) == 2
     said = capsys.readouterr().err.strip()
     assert said == (
-        "esker: error: hidden is for --network mlp or gru or lstm, and this is linear "
+        "esker: error: top_directions is 12; a population of 16 has 8 "
         "(by preset hopper/ars, chosen for Hopper-v5; --preset none turns it off)"
     )
 
