@@ -83,7 +83,8 @@ def _updates(population: int, dimension: int, peers: str) -> dict[str, Any]:
 def _run(script: str, *arguments: str, python: str) -> dict[str, float] | None:
     """The JSON that a contender prints last; None, with its last words on stderr, where it fails."""
     print(f"measuring {' '.join(arguments)} …", file=sys.stderr)
-    done = subprocess.run([python, str(HERE / script), *arguments], capture_output=True, text=True)
+    own = os.environ | {"RAY_ADDRESS": "local"}  # EvoTorch's Ray joins no cluster that happens to be on this machine
+    done = subprocess.run([python, str(HERE / script), *arguments], capture_output=True, text=True, env=own)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         print(f"  failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}", file=sys.stderr)
