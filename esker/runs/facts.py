@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +125,18 @@ def _describe(data: bytes, start: int, end: int) -> Record | None:
     first = start + HEADER.size
     try:
         (length,) = struct.unpack_from("<Q", data, first)
-        head: dict[str, Any] = json.loads(data[first + 8 : first + 8 + length])
-        offset = first + 8 + length + head["generation"]["data_offsets"][0]
-        (generation,) = struct.unpack_from("<q", data, offset)
-        return Record(generation, head.get("__metadata__", {}).get("run"), start, end)
+        begin, run = _head(data[first + 8 : first + 8 + length])
+        (generation,) = struct.unpack_from("<q", data, first + 8 + length + begin)
+        return Record(generation, run, start, end)
     except (struct.error, ValueError, KeyError, TypeError):  # a checksum that fits by chance
         return None
+
+
+@lru_cache(maxsize=64)
+def _head(text: bytes) -> tuple[int, str | None]:
+    """Where the generation is in a payload, and whose it is; records of one shape have equal heads."""
+    head: dict[str, Any] = json.loads(text)
+    return head["generation"]["data_offsets"][0], head.get("__metadata__", {}).get("run")
 
 
 def _next(data: bytes, at: int) -> int | None:

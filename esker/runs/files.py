@@ -42,6 +42,15 @@ def _whole(file: BinaryIO, most: int) -> bytes:
     return file.read()
 
 
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """What changes when a file does; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
 def is_plain(path: Path) -> bool:
     """Whether a path is a regular file: no link, no pipe."""
     try:

@@ -7,7 +7,7 @@ import fcntl
 import json
 import secrets
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from esker.runs import checkpoints
 from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.facts import Scan, append, load
 from esker.runs.facts import scan as scan_facts
-from esker.runs.files import open_plain, read_plain, read_small, refuse_link, write_whole
+from esker.runs.files import open_plain, read_plain, read_small, refuse_link, stamp_of, write_whole
+from esker.runs.journal import parse_rows
 from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
 
@@ -68,7 +69,8 @@ class RunFolder:
         self._identity: str | None = None
         self._trust: Trust = False
         self._lock: Any = None
-        self._scanned: tuple[tuple[int, int], Scan] | None = None
+        self._rows: tuple[Any, list[dict[str, Any]]] | None = None
+        self._scanned: tuple[Any, Scan] | None = None
 
     @classmethod
     def create(cls, path: Path, config: Any, about: dict[str, Any]) -> RunFolder:
@@ -218,19 +220,19 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"generation {int(facts.generation[0])} could not be committed: {error.strerror}") from error
 
-    def facts(self, first: int = 0) -> Iterator[Facts]:
-        """The committed generations from `first` on, in order, up to one whose record is lost."""
+    def facts(self, first: int = 0, chosen: Collection[int] | None = None) -> Iterator[Facts]:
+        """The committed generations from `first` on, or the `chosen` of them, in order, up to one whose record is lost."""
         found = self.scan()
         data = read_plain(self.facts_file) if found.records else b""
         for generation in range(first, found.reach(first)):
-            yield load(data, found.records[generation])
+            if chosen is None or generation in chosen:
+                yield load(data, found.records[generation])
 
     def scan(self) -> Scan:
         """What the file of facts holds, read again only when it has changed."""
         identity = self.identity
         try:
-            status = self.facts_file.stat()
-            stamp = status.st_size, status.st_mtime_ns
+            stamp = stamp_of(self.facts_file)
             if self._scanned is None or self._scanned[0] != stamp:
                 self._scanned = stamp, scan_facts(read_plain(self.facts_file), identity)
         except FileNotFoundError:
@@ -276,17 +278,11 @@ class RunFolder:
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
-        """The journal, up to the first line that cannot be read."""
-        rows: list[dict[str, Any]] = []
-        for line in self.journal_text().splitlines():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                break
-            if not isinstance(row, dict) or type(row.get("generation")) is not int:
-                break
-            rows.append(row)
-        return rows
+        """The journal, up to the first line that cannot be read; parsed again only when it has changed."""
+        stamp = stamp_of(self.journal_file)
+        if self._rows is None or self._rows[0] != stamp:
+            self._rows = stamp, parse_rows(self.journal_text())
+        return list(self._rows[1])
 
     def journal_text(self) -> str:
         """The journal as it is; empty where there is none."""

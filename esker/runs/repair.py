@@ -29,12 +29,17 @@ def repair(folder: RunFolder) -> list[str]:
         notices.append(f"facts ended in a damaged record: cut back to {count} committed generations")
     rows = folder.rows()
     kept = [row for row, before in zip(rows, [None, *rows], strict=False) if _follows(row, before, count)]
-    text = "".join(json.dumps(row) + "\n" for row in kept)
-    journal = folder.journal_file
-    if journal.exists() and (journal.stat().st_size != len(text.encode()) or folder.journal_text() != text):
-        write_whole(journal, text)
+    if folder.journal_file.exists() and not _is_whole(folder, len(kept)):
+        write_whole(folder.journal_file, "".join(json.dumps(row) + "\n" for row in kept))
         notices.append(f"journal.jsonl was damaged or ahead: rewritten from generation {len(kept)} on")
     return notices + _repair_best(folder, count)
+
+
+def _is_whole(folder: RunFolder, rows: int) -> bool:
+    """Whether the journal is exactly this many rows."""
+    text = folder.journal_text()
+    whole = text.endswith("\n") or not text
+    return whole and text.count("\n") == rows and folder.journal_file.stat().st_size == len(text.encode())
 
 
 def _repair_best(folder: RunFolder, count: int) -> list[str]:

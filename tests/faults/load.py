@@ -6,6 +6,7 @@ Commands that only read must end within `--seconds` of processor time; what trai
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -50,6 +51,7 @@ TRAIN = [
     "2",
 ]
 GENERATIONS = 100_000
+Tried = tuple[str, bool, list[str]]  # a name, whether it only reads, and the command
 
 
 def measured(*arguments: str) -> tuple[int, float, float, str]:
@@ -85,42 +87,48 @@ def many_runs(place: Path, count: int) -> str:
     return str(place)
 
 
-def commands(place: Path) -> Iterator[tuple[str, bool, list[str]]]:
-    """What is tried: its name, whether it only reads, and the command."""
-    yield (
-        "64 workers",
-        False,
-        [*TRAIN, "--workers", "64", "--population", "256", "--generations", "2", "--run-dir", str(place / "w")],
-    )
-    yield "4,096 slots", False, [*TRAIN, "--slots", "4096", "--workers", "1", "--population", "8192", "--generations", "2"]
-    yield "100,000 members", False, [*TRAIN, "--workers", "1", "--population", "100000", "--generations", "2"]
+def training(place: Path) -> Iterator[Tried]:
+    """Many workers, many slots, many members."""
+    small = [*TRAIN, "--generations", "2"]
+    yield "64 workers", False, [*small, "--workers", "64", "--population", "256"]
+    yield "4,096 slots", False, [*small, "--slots", "4096", "--workers", "1", "--population", "8192"]
+    yield "100,000 members", False, [*small, "--workers", "1", "--population", "100000"]
+
+
+def generations(place: Path) -> Iterator[Tried]:
+    """A long run."""
     long = many_generations(place)
     for command in ("runs", "report", "plot", "eval", "card", "export"):
         few = ["--episodes", "2", "--workers", "0"] if command in ("eval", "card") else []
         output = ["-o", str(place / "x.png")] if command == "plot" else []
         yield f"100,000 generations: {command}", True, [command, long, *few, *output]
     yield "100,000 generations: resume", True, ["resume", long, "--generations", str(GENERATIONS + 2), "--quiet"]
-    runs = many_runs(place / "runs", 500)
-    yield "500 runs: runs", True, ["runs", runs]
-    yield "500 runs: plot", True, ["plot", runs, "-o", str(place / "all.png")]
-    fifty = [str(path) for path in sorted(Path(runs).iterdir())[:50]]
+
+
+def runs(place: Path) -> Iterator[Tried]:
+    """A folder of many runs."""
+    folder = many_runs(place / "runs", 500)
+    yield "500 runs: runs", True, ["runs", folder]
+    yield "500 runs: plot", True, ["plot", folder, "-o", str(place / "all.png")]
+    fifty = [str(path) for path in sorted(Path(folder).iterdir())[:50]]
     yield "50 runs: report", True, ["report", *fifty, "-o", str(place / "fifty.html")]
-    yield "500 runs: eval latest", True, ["eval", fifty[0], "--episodes", "1", "--workers", "0"]
+
+
+GROUPS = {"training": training, "generations": generations, "runs": runs}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=15, help="of the processor, for a command that only reads")
-    parser.add_argument("--only", default="", help="what the name contains")
+    parser.add_argument("--only", choices=sorted(GROUPS))
     given = parser.parse_args()
     faults = 0
     with tempfile.TemporaryDirectory(prefix="esker-load-") as name:
         os.environ["XDG_STATE_HOME"] = name
         os.environ["PYTHONPATH"] = str(HERE.parent.parent)
         os.chdir(name)
-        for what, reads, command in commands(Path(name)):
-            if given.only not in what:
-                continue
+        groups = [GROUPS[given.only]] if given.only else list(GROUPS.values())
+        for what, reads, command in itertools.chain.from_iterable(group(Path(name)) for group in groups):
             status, clock, processor, errors = measured(*command)
             slow = reads and processor > given.seconds
             faults += status != 0 or slow

@@ -149,10 +149,10 @@ def distribution(run: RunData, points: int) -> dict[str, Any] | None:
     at = {run.rows[index]["generation"]: run.rows[index] for index in thinned(len(run.rows), points)}
     columns: dict[str, list[Any]] = {name: [] for name in AXES.values()}
     levels: list[list[float]] = [[] for _ in QUANTILES]
-    for facts in run.folder.facts():
-        row = at.get(int(facts.generation[0]))
+    for facts in run.folder.facts(chosen=at):
+        row = at[int(facts.generation[0])]
         fitness = facts.fitness[np.isfinite(facts.fitness)]
-        if row is None or not fitness.size:
+        if not fitness.size:
             continue
         for name, values in columns.items():
             values.append(row.get(name))
