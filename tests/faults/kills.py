@@ -204,32 +204,37 @@ def _wake(pid: int, counts: Counter[str]) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
+def campaign(place: Path, given: argparse.Namespace, counts: Counter[str], failures: list[str]) -> None:
+    """Runs of every kind, one after the other, until there were enough kills."""
+    draw, calm, number = random.Random(given.seed), dict[str, bytes](), 0
+    while counts["kills"] < given.kills:
+        kind = given.only or list(KINDS)[number % len(KINDS)]
+        path, number = place / f"run-{number}", number + 1
+        try:
+            calm[kind] = calm.get(kind) or undisturbed(kind, place)
+            disturb(kind, path, draw, counts, given.kills)
+            counts["runs"] += 1
+            if center(path, KINDS[kind][0]) != calm[kind]:
+                raise Fault(f"{kind}: other bits than those of the undisturbed run")
+        except Fault as fault:
+            failures.append(f"run {number - 1}: {fault}")
+            print("FAULT", failures[-1], flush=True)
+            if counts["kills"] == 0:
+                return
+        print(f"{counts['kills']} kills, {counts['runs']} runs, {len(failures)} faults ({kind})", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=sorted(KINDS))
     given = parser.parse_args()
-    draw, counts = random.Random(given.seed), Counter[str]()
-    failures, calm = [], {}
+    counts, failures = Counter[str](), list[str]()
     with tempfile.TemporaryDirectory(prefix="esker-kills-") as place:
         os.environ["XDG_STATE_HOME"] = place
-        number = 0
-        while counts["kills"] < given.kills:
-            kind = given.only or list(KINDS)[number % len(KINDS)]
-            path, number = Path(place) / f"run-{number}", number + 1
-            try:
-                calm[kind] = calm.get(kind) or undisturbed(kind, Path(place))
-                disturb(kind, path, draw, counts, given.kills)
-                counts["runs"] += 1
-                if center(path, KINDS[kind][0]) != calm[kind]:
-                    raise Fault(f"{kind}: other bits than those of the undisturbed run")
-            except Fault as fault:
-                failures.append(f"run {number - 1}: {fault}")
-                print("FAULT", failures[-1], flush=True)
-                if counts["kills"] == 0:
-                    break
-            print(f"{counts['kills']} kills, {counts['runs']} runs, {len(failures)} faults ({kind})", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):  # what was seen until then is printed
+            campaign(Path(place), given, counts, failures)
         left = MAPPED & set(os.listdir("/dev/shm"))
     print("\n".join(f"{count:5}  {name}" for name, count in sorted(counts.items())))
     print(f"left in shared memory: {sorted(left) or 'nothing'}; faults: {len(failures)}")
