@@ -1,4 +1,4 @@
-"""ACEM-RL: the cross-entropy method without generations; the last results stand for one."""
+"""ACEM-RL: the cross-entropy method without generations; the last results serve as one."""
 
 from __future__ import annotations
 

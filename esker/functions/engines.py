@@ -28,7 +28,7 @@ LOCAL_WORKERS = 4  # where no number is given
 
 
 def open_engine(state: FunctionEvolution, site: Site) -> Engine:
-    """The engine that a configuration asks for. What cannot be sent to its workers raises UsageError."""
+    """The engine of a configuration. What cannot be sent to its workers raises UsageError."""
     config, task, table = state.config, state.task, state.table
     if isinstance(task, LowRankBatches):
         return LowRankEngine(replace(task, note=site.note))

@@ -85,7 +85,7 @@ class FlatParameters:
         return [moved.get(str(number), tensor) for number, tensor in enumerate(self.subject)]
 
     def describe(self) -> list[list[object]]:
-        """Names and shapes, to tell whether another model is laid out alike."""
+        """Names and shapes, to check that another model has the same layout."""
         return [[name, list(tensor.shape)] for name, tensor in zip(self.layout.names, self.tensors, strict=True)]
 
 

@@ -39,7 +39,7 @@ class Call:
             except RuntimeError as error:
                 if self.gradients or "does not require grad" not in str(error):
                     raise
-                raise BadReward("the reward asks for gradients, which rewards have none of; add gradients=True") from error
+                raise BadReward("the reward needs gradients, which are off in rewards; add gradients=True") from error
 
     def _call(self, model: Any, weights: Callable[[], Any], seed: int, options: Mapping[str, Any]) -> Any:
         keywords = dict(options)
@@ -56,7 +56,7 @@ def call_of(function: Function, options: Mapping[str, Any], name: str = "reward"
         raise UsageError(f"{name} is a {type(function).__name__}; expected a function that takes the model")
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return Call(function, model=True, weights=False, seed=False, gradients=gradients)
     free = [p for p in signature.parameters.values() if not _bound(function, p.name)]
     keywords = {p.name for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
@@ -71,7 +71,7 @@ def call_of(function: Function, options: Mapping[str, Any], name: str = "reward"
 
 
 def accepts(function: Function, name: str) -> bool:
-    """Whether a function can be given a keyword of this name; one that does not tell is taken not to."""
+    """Whether a function can be given a keyword of this name; False if it has no signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -49,7 +49,7 @@ class Functions:
     slots: int = RESERVE
 
     def address(self, item: int) -> tuple[int | None, int]:
-        """The member (None: the centre) and which of its evaluations an item stands for."""
+        """The member (None: the centre) and which of its evaluations an item is."""
         return address_of(item, self.center_evaluations, self.evaluations)
 
     def evaluation_seed(self, generation: int, item: int) -> int:

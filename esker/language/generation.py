@@ -35,7 +35,7 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Speedups:
-    """What is done for speed beside plain calls; both are left out where they fail, which is noted."""
+    """What is done for speed; both are skipped with a notice where they fail."""
 
     capture: bool = True  # the prompt pass and the step as CUDA graphs
     compile: bool = False  # torch.compile for each decoder layer

@@ -63,7 +63,7 @@ class SharedRows:
 
     @classmethod
     def create(cls, path: Path | None, width: int) -> SharedRows:
-        """Rows in a file, whose earlier content is kept, or in nameless memory that goes with its processes."""
+        """Rows in a file, whose earlier content is kept, or in anonymous memory that ends with its processes."""
         if path is None:
             return cls(anonymous_memory(0), width)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -91,7 +91,7 @@ class SharedRows:
             self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def sums(self, count: int, known: Sequence[int] = (), covered: int = 0) -> list[int]:
-        """A checksum of every block of the first rows; those `known` already are not computed again."""
+        """A checksum of every block of the first rows; those `known` (of `covered` rows) are not computed again."""
         whole = min(len(known), covered // BLOCK, count // BLOCK)
         data = self.first(count)
         return [*known[:whole], *(zlib.crc32(data[at : at + BLOCK].data) for at in range(whole * BLOCK, count, BLOCK))]

@@ -25,7 +25,7 @@ SAID_ELSEWHERE = ("interrupted", "failed")  # the command line prints these with
 class Quiet:
     """Shows nothing."""
 
-    is_display = True  # stands in for the console
+    is_display = True  # replaces the console
     silent = True
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
@@ -46,7 +46,7 @@ class Quiet:
 class Plain:
     """A line per generation, for files and pipes."""
 
-    is_display = True  # stands in for the console
+    is_display = True  # replaces the console
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -87,7 +87,7 @@ class Plain:
 class Display:
     """A live table with a bar to the stop condition and the curve of the centre's return."""
 
-    is_display = True  # stands in for the console
+    is_display = True  # replaces the console
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -131,7 +131,7 @@ class Display:
             self.console.print(Text(reason, style="bold"))
 
     def picture(self) -> RenderableType:
-        """The run as it stands."""
+        """The current state of the run."""
         pulse = self.pulsing() if self.pulsing else None
         if self.row is None:
             return Text(first_line(pulse), style="dim")

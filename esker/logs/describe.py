@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def describe_run(run: Run) -> list[tuple[str, str]]:
-    """What a run trains, how far it is and how it stands. Reads what is written, so that no run is too odd for it."""
+    """What a run trains, its progress and its status, read from its files only."""
     values, rows = run.folder.values(), run.history
     trained = "no generation yet"
     if rows:

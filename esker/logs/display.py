@@ -90,13 +90,13 @@ def columns(pairs: Sequence[Cell], width: int) -> Table:
 
 
 def _needed(pairs: Sequence[Cell], across: int) -> int:
-    """The width of `pairs` pairs in a line."""
+    """The width of these pairs with `across` in a line."""
     widest = [max(len(pair[part]) for pair in pairs[start::across]) for start in range(across) for part in (0, 1)]
     return sum(widest) + GAP * len(widest)
 
 
 def curve(returns: Sequence[float | None], width: int) -> list[RenderableType]:
-    """The centre's return over all generations, and what its lowest and highest bar stand for."""
+    """The centre's return over all generations, and the values of its lowest and highest bar."""
     room = max(20, width - 2)
     line, means = sparkline(returns, room), stretches(returns, room)
     if not line:

@@ -21,7 +21,7 @@ REDRAW_SECONDS = 0.3  # a notebook stores what it is sent
 class Notebook:
     """Shows a run in the output of the cell that trains it."""
 
-    is_display = True  # stands in for the console
+    is_display = True  # replaces the console
 
     def __init__(self) -> None:
         self.row: Row | None = None

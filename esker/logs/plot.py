@@ -14,7 +14,7 @@ from esker.runs.curves import AVERAGE_NAMES, BAND_NAMES, MANY_SEEDS, Band, Curve
 from esker.runs.groups import Group
 from esker.runs.reading import AXES, AXIS_LABELS
 
-# Okabe and Ito's colours: told apart by colour-blind readers and in grey print.
+# Okabe and Ito's colours: distinguishable for colour-blind readers and in greyscale.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7f7f7f")
 FORMATS = (".png", ".svg", ".pdf")
 PANEL = (5.2, 3.4)  # inches of one panel
@@ -70,7 +70,7 @@ def _spoken(column: str) -> str:
 
 
 def grid_of(panels: int) -> tuple[int, int]:
-    """Rows and columns for `count` panels, about as wide as a page."""
+    """Rows and columns for some panels, about as wide as a page."""
     if panels <= MOST_PANELS_WIDE:
         return 1, panels
     columns = min(MOST_COLUMNS, math.ceil(math.sqrt(panels)))

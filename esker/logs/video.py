@@ -30,7 +30,7 @@ class VideoWriter:
         self._stream.options = {"crf": "23", "preset": "fast"}
 
     def add(self, frame: Frame) -> None:
-        """Append a frame; the first one decides the size where none was asked for."""
+        """Append a frame; the first one sets the size unless one was given."""
         if self.frames == 0:
             self._size = even_size(frame.shape[1], frame.shape[0], self._size)
             self._stream.width, self._stream.height = self._size
@@ -94,7 +94,7 @@ def caption(frame: Frame, text: str) -> Frame:
 
 
 def even_size(width: int, height: int, wanted: tuple[int, int | None] | None) -> tuple[int, int]:
-    """The size to encode: the one asked for, a missing height by proportion, both even as yuv420p needs them."""
+    """The size to encode: the given one, a missing height by proportion, both even as yuv420p needs them."""
     if wanted is not None:
         width, height = wanted[0], wanted[1] or round(height * wanted[0] / width)
     return max(2, width // 2 * 2), max(2, height // 2 * 2)

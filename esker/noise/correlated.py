@@ -20,7 +20,7 @@ WIDTH = 8  # members of one product; a member is always multiplied in the same p
 
 @dataclass(frozen=True)
 class CorrelatedPopulation(Population):
-    """Members θ + σ·A·εᵢ. The bits of a member do not depend on which others are asked for with it."""
+    """Members θ + σ·A·εᵢ. The bits of a member do not depend on which others are requested with it."""
 
     transform: Vector  # A, d×d
 

@@ -71,7 +71,7 @@ class CounterNoise:
 
 @lru_cache(maxsize=2)
 def torch_rows(seed: int, dimension: int, generation: int, count: int) -> torch.Tensor:
-    """The first directions of a small generation, kept from asking for its members until their fitness is told."""
+    """The first directions of a small generation, kept between ask and tell."""
     import torch
 
     rows = torch.empty(count, dimension)

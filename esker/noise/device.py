@@ -1,4 +1,4 @@
-"""Members on a torch device: the noise table lies there, and rows of parameters are made there by address.
+"""Members on a torch device: the noise table is there, and rows of parameters are made there by address.
 
 A member has the bits that it has on the CPU: the same slice of the same table, multiplied, then added to the centre.
 """
@@ -16,7 +16,7 @@ from esker.noise.lowrank import LowRankNoise
 from esker.noise.population import Population
 from esker.noise.table import ALIGN, TableNoise, as_torch
 
-CENTER = -1  # the number under which the centre is asked for
+CENTER = -1  # the member number of the centre
 Numbers = NDArray[np.int64]
 
 
@@ -29,7 +29,7 @@ class DevicePopulation:
         self._table = as_torch(noise.table.values).to(device) if isinstance(noise, TableNoise) else None
 
     def begin(self, population: Population) -> None:
-        """Take up a generation."""
+        """Start a generation."""
         self.population = population.bound(self.noise)
         self.center = torch.tensor(population.center, device=self.device)
         self._scale = torch.tensor(population.scale, dtype=torch.float32, device=self.device)

@@ -21,7 +21,7 @@ CHUNK = 256  # directions whose factors are held at once in an update
 
 @dataclass(frozen=True)
 class FactorLayout:
-    """Where one parameter lies in the flat vector and its factors among a direction's factors."""
+    """The place of one parameter in the flat vector, and of its factors among a direction's factors."""
 
     shape: tuple[int, int] | None  # rows and columns; None for a vector
     at: slice
@@ -86,7 +86,7 @@ class LowRankNoise:
         return total
 
     def weighted_moments(self, generation: int, linear: Weights, square: Weights) -> tuple[Vector, Vector]:
-        """Refused with ValueError: the entries of a low-rank direction do not tell the scales of single parameters."""
+        """Refused with ValueError: the entries of a low-rank direction cannot scale single parameters."""
         raise ValueError("low-rank noise has no standard deviation per parameter; use table or counter noise, or OpenAI-ES")
 
     def split(self, part: NDArray[np.float32], shape: tuple[int, int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

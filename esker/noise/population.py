@@ -33,9 +33,9 @@ def of_squares(weights: NDArray[np.float64], antithetic: bool) -> NDArray[np.flo
 
 @dataclass(frozen=True)
 class Population:
-    """Members θ ± scale·ε of one generation; `members` is the range of numbers that this object stands for.
+    """Members θ ± scale·ε of one generation; `members` is the range of member numbers in this object.
 
-    It travels without its noise: a receiver binds the noise that it holds itself.
+    It is sent without its noise: a receiver binds its own copy of the noise.
     """
 
     center: Vector
@@ -82,7 +82,7 @@ class Population:
     @property
     def _noise(self) -> Noise:
         if self.noise is None:
-            raise ValueError("this population travelled without its noise; bind one first: population.bound(noise)")
+            raise ValueError("this population was sent without its noise; bind it first: population.bound(noise)")
         return self.noise
 
     def _fill(self, members: range, out: Vector) -> None:

@@ -147,7 +147,7 @@ class TableNoise:
         return 0 < count * self.dimension <= SMALL
 
     def _first(self, generation: int, count: int) -> torch.Tensor:
-        """The first directions of a small generation, kept from asking for its members until their fitness is told."""
+        """The first directions of a small generation, kept between ask and tell."""
         import torch
 
         if (kept := self._kept.get((generation, count))) is not None:

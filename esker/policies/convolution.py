@@ -21,7 +21,7 @@ PIXEL_CLIP = np.float32(5)
 
 @dataclass(frozen=True)
 class Conv:
-    """A square convolution, then virtual batch normalisation if asked for, then an activation."""
+    """A square convolution, then virtual batch normalisation if enabled, then an activation."""
 
     name: str
     height: int
@@ -115,8 +115,8 @@ class ConvRows:
 class Standardize:
     """Every pixel less its mean and over its deviation in the reference batch, the same for all members.
 
-    What always looks the same becomes zero, and what moves stands out: without it a game's background outweighs its ball,
-    and most members act alike.
+    Constant pixels become zero and moving ones stand out: without it a game's background outweighs its ball,
+    and most members act the same.
     """
 
     normalized: bool = True

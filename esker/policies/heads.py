@@ -94,7 +94,7 @@ class BoxHead:
 
     @cached_property
     def squash(self) -> tuple[Batch, Batch] | None:
-        """Centre and half-width, which is so much narrower as no rounding of centre ± half-width passes a bound.
+        """Centre and half-width, narrowed so that no rounding of centre ± half-width exceeds a bound.
 
         None where the bounds are -1 and 1, the range of tanh.
         """

@@ -100,7 +100,7 @@ class LayeredRows:
         return x
 
     def start(self, row: int) -> None:
-        """Take up a row's new parameters, reset its state, and calibrate its normalising statistics."""
+        """Use a row's new parameters, reset its state, and calibrate its normalising statistics."""
         for layer in self.layers:
             layer.start(row)
         x = self._reference

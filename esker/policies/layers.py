@@ -29,7 +29,7 @@ class LayerRows(Protocol):
         ...
 
     def start(self, row: int) -> None:
-        """Take up the parameters just written to a row, and forget its recurrent state."""
+        """Use the parameters just written to a row, and reset its recurrent state."""
         ...
 
     def calibrate(self, row: int, x: Batch) -> Batch:
@@ -37,7 +37,7 @@ class LayerRows(Protocol):
         ...
 
     def move(self, source: int, target: int) -> None:
-        """Copy what a row holds beside its parameters."""
+        """Copy what a row holds besides its parameters."""
         ...
 
 
@@ -55,7 +55,7 @@ class Layer(Protocol):
 
 @dataclass(frozen=True)
 class Dense:
-    """Fully connected, then virtual batch normalisation if asked for, then an activation if it has one."""
+    """Fully connected, then virtual batch normalisation if enabled, then an activation if it has one."""
 
     name: str
     inputs: int

@@ -164,7 +164,7 @@ def build(path: str, shape: tuple[int, ...], outputs: int, seed: int, maker: Mak
 def _takes_arguments(kind: Maker) -> bool:
     try:
         return bool(inspect.signature(kind).parameters)
-    except (TypeError, ValueError):  # a callable that does not tell
+    except (TypeError, ValueError):  # a callable without a signature
         return True
 
 
@@ -187,7 +187,7 @@ def batches(network: ModuleNetwork) -> bool:
 
 
 def _probe(module: torch.nn.Module, path: str, shape: tuple[int, ...], outputs: int, recurrent: bool) -> None:
-    """One step, to see that input, output and state are as the protocol says."""
+    """One step, to check that input, output and state follow the protocol."""
     observation = torch.zeros(1, *shape)
     try:
         state = module.initial_state() if recurrent else None  # type: ignore[operator]

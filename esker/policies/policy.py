@@ -37,7 +37,7 @@ class Policy:
         return self._rows.parameters[0].copy()
 
     def reset(self, row: int | None = None) -> None:
-        """Begin an episode: forget recurrent state, if the network has any; of a batch, in one row or in all."""
+        """Start an episode: reset the recurrent state, if the network has any; of a batch, in one row or in all."""
         with one_blas_thread():
             self._rows.start(0)
             for number in range(self._batch_rows) if row is None else (row,):

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Preset:
-    """Options that were found to work for an environment, and where the evidence lies."""
+    """Options that were found to work for an environment, and their evidence."""
 
     name: str
     env: str
@@ -31,7 +31,7 @@ class Preset:
 
     @property
     def policy(self) -> Path | None:
-        """The folder of the trained policy that comes with it, if there is one: beside its file, under the same name."""
+        """The folder of the trained policy that comes with it, if there is one: next to its file, under the same name."""
         folder = FOLDER / self.name
         return folder if folder.is_dir() else None
 
@@ -62,7 +62,7 @@ def _read(path: Path, name: str) -> Preset:
 
 
 def find(name: str, algo: str) -> Preset:
-    """The preset of this name or file; `cartpole` stands for `cartpole/<algo>`. An unknown one raises UsageError."""
+    """The preset of this name or file; `cartpole` means `cartpole/<algo>`. An unknown one raises UsageError."""
     if name.endswith(".toml"):
         return _from_file(Path(name))
     presets = load_all()

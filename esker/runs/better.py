@@ -1,4 +1,4 @@
-"""Whether another checkpoint is likely better than the one that was evaluated, told from the journal."""
+"""Whether another checkpoint is likely better than the one that was evaluated, according to the journal."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from esker.runs.statistics import AVERAGES, bootstrap_interval
 
 Values = NDArray[np.float64]
-POINTS = 400  # of an aggregated curve; more are not told apart on paper
+POINTS = 400  # of an aggregated curve; more cannot be seen on paper
 CUT = 0.95  # of the longest seed: a line that ends before this is remarked on
 MANY_SEEDS = 5  # from here on the interquartile mean is the default
 AVERAGE_NAMES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
@@ -25,7 +25,7 @@ BAND_NAMES = {
 
 @dataclass(frozen=True)
 class Curve:
-    """One seed's values. `ended`: it stopped because it reached its goal, so its last value stands for what follows."""
+    """One seed's values. `ended`: it stopped because it reached its goal, so its last value is carried on."""
 
     x: Values
     y: Values

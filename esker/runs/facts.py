@@ -65,7 +65,7 @@ def append(path: Path, facts: Facts, run: str | None = None) -> None:
             file.flush()
             os.fsync(file.fileno())
         except OSError:
-            with contextlib.suppress(OSError):  # half a record must not stand in front of the next one
+            with contextlib.suppress(OSError):  # half a record must not precede the next one
                 os.truncate(path, start)
             raise
 

@@ -84,7 +84,7 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
 
 
 def keep_aside(path: Path) -> Path | None:
-    """Give a damaged file that is going to be replaced a second name beside it; None where there is none."""
+    """Keep a damaged file under a second name before it is replaced; None if there is none."""
     if not path.is_file():
         return None
     number = 1

@@ -123,7 +123,7 @@ class RunFolder:
         write_whole(self.config_file, seal_toml(to_toml(config)), durable=True)
 
     def _intact(self, file: Path, read: Callable[[str], dict[str, Any]], hint: str = "") -> dict[str, Any]:
-        """What a file holds, or the newest intact copy of it beside a checkpoint. None at all raises UsageError."""
+        """What a file holds, or the newest intact copy of it next to a checkpoint. None at all raises UsageError."""
         try:
             return read(read_small(file))
         except (OSError, ValueError) as error:
@@ -142,7 +142,7 @@ class RunFolder:
         """Refuse a folder from elsewhere that names untrusted code. Raises UsageError."""
         self._trust = trust
         about, values = {}, {}
-        with contextlib.suppress(OSError, ValueError, RecursionError):  # what it says, even if a checksum does not match
+        with contextlib.suppress(OSError, ValueError, RecursionError):  # its content, even if a checksum does not match
             about = json.loads(read_small(self.about_file))
         with contextlib.suppress(OSError, ValueError, RecursionError):
             values = tomllib.loads(read_small(self.config_file))
@@ -174,7 +174,7 @@ class RunFolder:
 
     @property
     def identity(self) -> str | None:
-        """The name that this run's records and snapshots bear, which no other run has."""
+        """The unique id in this run's records and snapshots."""
         if self._identity is None and self.about_file.exists():
             found = self.about().get("run")
             self._identity = found if isinstance(found, str) else None
@@ -259,7 +259,7 @@ class RunFolder:
             file.write(json.dumps(row) + "\n")
 
     def write_final(self, reading: dict[str, Any]) -> None:
-        """Keep what was seen of the last centre, beside the journal."""
+        """Keep the last centre's evaluation, next to the journal."""
         write_whole(self.path / "final.json", json.dumps(reading) + "\n")
 
     def best_return(self, rows: list[dict[str, Any]] | None = None) -> float | None:
@@ -326,7 +326,7 @@ class RunFolder:
         return None, notices
 
     def write_status(self, text: str) -> None:
-        """Say how the run stands, in one line."""
+        """Write the run's status, one line."""
         write_whole(self.status_file, text + "\n")
 
     def status(self) -> str:

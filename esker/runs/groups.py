@@ -1,4 +1,4 @@
-"""Runs by configuration: seeds of one configuration together, copies of one run told, and short names for what differs."""
+"""Runs by configuration: the seeds of each together, copies of one run counted once, and short names for what differs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from esker.runs.reading import RunData
 INCIDENTAL = RESUMABLE | {"seed", "run_dir"}
 # Options that people name a configuration by, in this order; the others follow as they are declared.
 TELLING = ("strategy", "network", "hidden", "population", "sigma", "lr", "optimizer", "shaping", "noise")
-MOST_SHOWN = 2  # options in a name, where fewer than all suffice to tell configurations apart
+MOST_SHOWN = 2  # options in a name, if that is enough to distinguish configurations
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ def _deciding(run: RunData) -> dict[str, Any]:
 
 
 def _rivals(run: RunData, other: RunData) -> bool:
-    """Whether two runs need names that tell their options apart."""
+    """Whether two runs need names that distinguish their options."""
     return (run.env, run.config["algo"]) == (other.env, other.config["algo"])
 
 
 def _preset(run: RunData, rivals: Sequence[RunData]) -> str | None:
-    """The preset that a configuration is, where that tells it from its rivals."""
+    """The preset that a configuration equals, if that distinguishes it from its rivals."""
     if len(rivals) < 2:
         return None
     known = [one for one in load_all().values() if (one.env, one.algo) == (run.env, run.config["algo"])]
@@ -127,7 +127,7 @@ def _plain(value: Any) -> Any:
 
 
 def _label(run: RunData, rivals: Sequence[RunData]) -> str:
-    """The algorithm, and as many differing options as it takes to tell this configuration from its rivals."""
+    """The algorithm, and as many differing options as it takes to distinguish this configuration from its rivals."""
     differ = [name for name in differences(rivals) if name not in INCIDENTAL]
     differ.sort(key=lambda name: TELLING.index(name) if name in TELLING else len(TELLING))
     shown = differ

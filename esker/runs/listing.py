@@ -1,4 +1,4 @@
-"""Which runs there are under a folder, and how each stands."""
+"""Which runs there are under a folder, and their status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def list_runs(root: Path) -> list[RunSummary]:
 
 
 def find_runs(root: Path) -> Iterator[Path]:
-    """The run folders under a folder; what lies inside a run is not searched."""
+    """The run folders under a folder; the inside of a run is not searched."""
     for parent, folders, files in os.walk(root):
         if "config.toml" in files and "about.json" in files:
             folders.clear()
@@ -55,7 +55,7 @@ def find_runs(root: Path) -> Iterator[Path]:
 
 
 def summarize(folder: RunFolder, now: float) -> RunSummary:
-    """One run, read without waiting for it; a damaged one says so as its status."""
+    """One run, read without waiting for it; a damaged one has that as its status."""
     try:
         config, about = folder.values(), folder.about()
         status, _, reason = (

@@ -109,7 +109,7 @@ def open_checkpoint(
         raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
     home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
     if not home.config_file.is_file():
-        raise UsageError(f"{str(path)!r} has no config.toml beside it; copy config.toml and about.json from its run")
+        raise UsageError(f"{str(path)!r} has no config.toml next to it; copy config.toml and about.json from its run")
     home.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
     return LoadedCheckpoint(home.config(registry.options_of), home.about(), snapshot, [])
 

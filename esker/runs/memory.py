@@ -1,4 +1,4 @@
-"""A run that is kept in memory only: what a run folder does for its session, done nowhere."""
+"""A run that is kept in memory only: the methods of a run folder, without files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MemoryRun:
         """The options of what follows."""
 
     def write_status(self, text: str) -> None:
-        """How the run stands."""
+        """The run's status."""
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """A snapshot is due."""
@@ -50,7 +50,7 @@ class MemoryRun:
         """Old snapshots may go."""
 
     def lock(self) -> None:
-        """Nobody else can work on it."""
+        """No other process can use it."""
 
     def unlock(self) -> None:
-        """Nobody else can work on it."""
+        """No other process can use it."""

@@ -1,4 +1,4 @@
-"""Where a new run goes unless it is told."""
+"""The default folder of a new run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a policy lies: a folder, `hf://owner/name` on a hub, or the name of a preset that comes with a trained policy."""
+"""Where a policy is: a folder, `hf://owner/name` on a hub, or the name of a preset that comes with a trained policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from esker.runs.hub import SCHEME, local_folder
 
 
 def place(name: str | Path) -> Path:
-    """The folder that a name stands for; a folder of that name on this machine goes first.
+    """The folder of a name; a folder of that name on this machine has precedence.
 
     A preset without a policy, or a policy that the hub lacks, raises UsageError.
     """

@@ -76,7 +76,7 @@ def find_runs(paths: Iterable[str | Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if not path.is_dir() or is_checkpoint(path) or (path / "config.toml").is_file():
-            RunFolder.open(path)  # says what is wrong with it
+            RunFolder.open(path)  # raises what is wrong with it
             found[path] = None
             continue
         inside = list(find_under(path))
@@ -87,16 +87,16 @@ def find_runs(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read_run(path: Path, name: str | None = None) -> RunData:
-    """A run as it stands now. A folder that is none raises UsageError."""
+    """The current state of a run. A folder that is none raises UsageError."""
     folder = RunFolder.open(path)
     config = vars(folder.config(registry.options_of))
     return RunData(folder, name or path.name, dict(config), folder.about(), folder.status(), folder.rows())
 
 
 def read_runs(paths: Iterable[str | Path], skip: Callable[[str], None] | None = None) -> list[RunData]:
-    """All runs that paths name, each under the shortest name that tells it from the others.
+    """All runs that paths name, each under the shortest name that distinguishes it from the others.
 
-    A damaged run raises UsageError; with `skip`, one that was found inside a folder is left out, and `skip` is told why.
+    A damaged run raises UsageError; with `skip`, one found inside a folder is left out, and `skip` called with the reason.
     """
     asked = [Path(path) for path in paths]
     folders, runs = find_runs(asked), []
@@ -111,7 +111,7 @@ def read_runs(paths: Iterable[str | Path], skip: Callable[[str], None] | None = 
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """The last parts of each path, as many as it takes to tell all of them apart."""
+    """The last parts of each path, as many as it takes to distinguish all of them."""
     whole = [path.resolve() for path in paths]
     for depth in range(1, max((len(path.parts) for path in whole), default=1) + 1):
         names = ["/".join(path.parts[-depth:]) for path in whole]

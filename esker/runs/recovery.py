@@ -1,4 +1,4 @@
-"""Bringing a state to where its run stands: the newest intact snapshot, then the committed generations after it.
+"""Bringing a state up to date with its run: the newest intact snapshot, then the committed generations after it.
 
 Runs that commit facts replay them, and nothing is simulated again. Runs of the algorithms with gradients commit
 snapshots: what came after the newest one is trained again.

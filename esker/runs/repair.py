@@ -52,7 +52,7 @@ def _repair_best(folder: RunFolder, count: int) -> list[str]:
 
 
 def repair_texts(folder: RunFolder) -> list[Damage]:
-    """Put intact copies of configuration and description in place; the damaged files are kept aside."""
+    """Restore configuration and description from intact copies; the damaged files are kept aside."""
     values, about = folder.values(), folder.about()
     for file, text in ((folder.config_file, seal_toml(tomli_w.dumps(values))), (folder.about_file, seal_json(about))):
         if any(notice.startswith(file.name) for notice in folder.damage):

@@ -35,7 +35,7 @@ class Request:
     environment: Environment
     notices: list[str]
     asked: dict[str, Any]  # what file and options say, under esker's names
-    of_file: dict[str, Any]  # what the file says of it
+    of_file: dict[str, Any]  # the file's part of it
     derived: dict[str, str]  # options that were computed from another one
 
 
@@ -112,7 +112,7 @@ def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, An
     except UsageError as error:
         if chosen is None:
             raise
-        build(algorithm.config, *layers[1:])  # what is wrong without the preset says so without it
+        build(algorithm.config, *layers[1:])  # an error that does not come from the preset is raised without naming it
         why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none turns it off"
         raise UsageError(f"{error} ({why})") from error
 

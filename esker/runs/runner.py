@@ -89,7 +89,7 @@ def run(
 
 
 def _counted(on_row: OnRow, limit: Deadline) -> OnRow:
-    """`on_row`, with the deadline told of every generation."""
+    """`on_row`, which also informs the deadline of every generation."""
 
     def counted(row: Row, returns: Returns | None = None) -> str | None:
         reason = on_row(row, returns)
@@ -160,7 +160,7 @@ def _leave(folder: RunFolder | MemoryRun, state: Any, status: str) -> None:
 
 
 def _keep(folder: RunFolder | MemoryRun, snapshot: Snapshot) -> None:
-    if np.isfinite(snapshot.arrays["center"]).all():  # what cannot act is not kept
+    if np.isfinite(snapshot.arrays["center"]).all():  # a centre that cannot act is not kept
         folder.checkpoint(snapshot, latest=True)
 
 

@@ -1,4 +1,4 @@
-"""Runs that commit snapshots instead of facts: where such a run stands, and its journal in line with that."""
+"""Runs that commit snapshots instead of facts: the latest state of such a run, and its journal cut back to it."""
 
 from __future__ import annotations
 

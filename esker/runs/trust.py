@@ -69,7 +69,7 @@ def code_named(values: Mapping[str, Any]) -> dict[str, list[str]]:
             continue
         else:
             found = [text for text in texts if ":" in text or (option == "env" and text.startswith(ADAPTERS))]
-            if option in OBJECTS:  # a name in brackets stands for an object that only a process has: nothing is imported
+            if option in OBJECTS:  # a name in brackets marks an object that exists only in a process: nothing is imported
                 found = [text for text in found if "<" not in text]
         if found:
             named[option] = found

@@ -11,7 +11,7 @@ import torch
 from esker.strategies.gaussian import Vector, fitness_of, normals, positive, restore_tensors, variance, vector
 from esker.strategies.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
 
-MIN_STEP = 1e-3  # a smaller move of the mean tells nothing about the variance
+MIN_STEP = 1e-3  # a smaller move of the mean does not change the variance
 
 
 class AES:

@@ -28,7 +28,7 @@ def start_of(center: ArrayLike | torch.Tensor) -> torch.Tensor:
 
 
 def noise_of(noise: NoiseArgument | str, seed: int, dimension: int) -> Noise:
-    """The noise that a name stands for, or the noise given."""
+    """The noise of a name, or the noise given."""
     if noise in ("counter", "table"):
         return noise_from(open_table(noise, seed, max(DEFAULT_TABLE_SIZE, 2 * dimension), dimension), seed, dimension)
     if isinstance(noise, str):

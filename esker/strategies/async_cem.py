@@ -1,4 +1,4 @@
-"""Asynchronous CEM: the last N results stand for the population, and every new one moves the distribution a little."""
+"""Asynchronous CEM: the last N results are the population, and every new one moves the distribution a little."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class CMA(Distribution):
 
     def _refactor(self) -> None:
         factor, failed = torch.linalg.cholesky_ex(self.covariance)
-        if not failed:  # otherwise the last factor stays in use, and `stopped` tells
+        if not failed:  # otherwise the last factor stays in use, and `stopped` reports it
             # Row by row, as a snapshot has it: the bits of a product depend on the layout, and Cholesky's goes by columns.
             self._factor, self._factored_at = factor.float().contiguous(), self._paths.updates
 

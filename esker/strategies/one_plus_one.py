@@ -50,7 +50,7 @@ class OnePlusOne:
         return self.mean + self.var.sqrt() * normals(self.seed, self.asked - 1, self.mean)
 
     def tell(self, individual: Vector, fitness: float, mean_fitness: float) -> bool:
-        """Answers whether the individual was better than the mean, whose place it then takes. NaN raises ValueError."""
+        """Returns whether the individual was better than the mean, which it then replaces. NaN raises ValueError."""
         row = vector("individual", individual).to(self.mean.dtype)
         if row.shape != self.mean.shape:
             raise ValueError(f"individual has {len(row)} parameters; expected {len(self.mean)}")

@@ -19,7 +19,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "clipup": ClipUp,
 }
-MOMENTUM = {"sgd": 0.0, "rmsprop": 0.0, "clipup": 0.9}  # those that have one, and the one they have unless told
+MOMENTUM = {"sgd": 0.0, "rmsprop": 0.0, "clipup": 0.9}  # those that have one, with its default
 
 
 class Ascent:

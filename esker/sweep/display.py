@@ -25,9 +25,9 @@ STYLES = {"running": "cyan", "pruned": "dim", "fail": "red", "complete": ""}
 
 
 class TrialObserver:
-    """Tells the display how far a trial is."""
+    """Reports a trial's progress to the display."""
 
-    is_display = True  # stands in for the console
+    is_display = True  # replaces the console
 
     def __init__(self, display: Display) -> None:
         self.display = display
@@ -139,7 +139,7 @@ class Display:
 
 
 def fits(names: Sequence[str], cells: Sequence[Sequence[Text | str]], width: int) -> bool:
-    """Whether a column for each option fits beside the four of every trial."""
+    """Whether a column for each option fits next to the four of every trial."""
     headings = ("trial", "state", "centre", "budget", *names)
     widest = [max([len(heading), *(len(str(row[i])) for row in cells)]) for i, heading in enumerate(headings)]
     return sum(widest) + 2 * len(widest) <= width

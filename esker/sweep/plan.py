@@ -78,7 +78,7 @@ class SweepPlan:
             raise UsageError(f"{str(path)!r} cannot be read: {error}".replace("\n", " ")) from error
 
     def refuse_others(self, asked: Mapping[str, Any]) -> None:
-        """Refuse to join with another request than this plan's. Only what was asked for is compared."""
+        """Refuse to join with another request than this plan's. Only what was given is compared."""
         for name, value in asked.items():
             mine = getattr(self, name)
             if mine != value:

@@ -136,7 +136,7 @@ def _first(dimension: Dimension) -> Any:
 
 
 def _asked(request: Request, config: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What a request says about the plan, and nothing that it leaves open."""
+    """The part of the plan that a request gives."""
     names = ("algo", "preset", "sampler", "pruner", "reduction", "storage", "seed")
     said = {name: getattr(request, name) for name in names}
     asked = {"env": config.env} | {name: value for name, value in said.items() if value is not None}

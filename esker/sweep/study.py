@@ -1,4 +1,4 @@
-"""Optuna's half of a sweep: where trials are kept, who suggests the next, who is stopped early."""
+"""Optuna's half of a sweep: where trials are kept, how options are suggested, which trials are stopped early."""
 
 from __future__ import annotations
 

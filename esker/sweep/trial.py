@@ -47,7 +47,7 @@ class Watch:
         return self._take(row)
 
     def catch_up(self, until: int | None = None) -> str | None:
-        """Take the rows that lie in the journal already; reports that a killed process still owed are made."""
+        """Take the rows that are already in the journal; reports that a killed process had not made are made."""
         stop = None
         for row in self.journal.rows()[self.rows : until]:
             stop = self._take(row) or stop

@@ -1,4 +1,4 @@
-"""Packages that can be called: `esker.sweep(…)` and `esker.presets(…)` beside `esker.sweep.run` and `esker.presets.find`."""
+"""Callable packages: `esker.sweep(…)` and `esker.presets(…)` besides `esker.sweep.run` and `esker.presets.find`."""
 
 from __future__ import annotations
 

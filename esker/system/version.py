@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def version_text() -> str:
-    """As `0.1.0 (commit 1a2b3c4)`; without the commit where neither the package nor a checkout tells it."""
+    """As `0.1.0 (commit 1a2b3c4)`; without the commit where neither the package nor a checkout knows it."""
     commit = _built() or _checked_out()
     return f"{__version__} (commit {commit})" if commit else __version__
 

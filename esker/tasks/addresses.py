@@ -14,7 +14,7 @@ Numbers = NDArray[np.int64]
 
 
 def members_of(task: Episodes, items: Numbers) -> tuple[Numbers, Numbers]:
-    """The member (-1: the centre) and the episode that each item stands for."""
+    """The member (-1: the centre) and the episode of each item."""
     members, episodes = np.divmod(items - task.center_episodes, task.episodes_per_member)
     center = items < task.center_episodes
     return np.where(center, -1, members), np.where(center, items, episodes)

@@ -179,7 +179,7 @@ class DeviceSlots:
             self.moments[:, self._counting] += torch.stack([seen, seen * seen])
 
     def _actions(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Actions of all rows, and what spoils the return of a row whose outputs are not finite: 0·∞ is not a number."""
+        """Actions of all rows, and NaN for the return of a row whose outputs are not finite: 0·∞ is not a number."""
         inputs = self.observations
         if self.task.statistics_size:
             scaled = (inputs.double() - self.normalizer[0]) * self.normalizer[1]
@@ -213,7 +213,7 @@ class DeviceSlots:
         return results
 
     def _idle(self, rows: NDArray[np.int64]) -> None:
-        """Nobody is in these rows until they are started again."""
+        """These rows are empty until they are started again."""
         self.items[rows] = IDLE
         self.active[torch.from_numpy(rows).to(self.device)] = 0
         self._note_rows()

@@ -77,7 +77,7 @@ class Episodes:
         return replace(self, network=replace(self.network, reference=images))
 
     def address(self, item: int) -> tuple[int | None, int]:
-        """The member (None: the centre) and the episode that an item stands for."""
+        """The member (None: the centre) and the episode of an item."""
         return address_of(item, self.center_episodes, self.episodes_per_member)
 
     def reset_seed(self, generation: int, item: int) -> int:

@@ -36,12 +36,12 @@ class HybridTask:
     replay_begin: int = 0  # transitions of the run before the first that the replay has: a resume without a replay file
 
     def open(self, rows: SharedRows, board: Board) -> HybridWorker:
-        """The task in one process, beside the run's replay memory."""
+        """The task in one process, with the run's replay memory."""
         return HybridWorker(self, rows, board)
 
 
 class HybridWorker:
-    """A task opened in one process; what trains is built when first asked for, so that others stay light."""
+    """A task opened in one process; what trains is built when first used, so that others stay light."""
 
     def __init__(self, task: HybridTask, rows: SharedRows | None, board: Board) -> None:
         self.task = task

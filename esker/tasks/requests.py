@@ -33,7 +33,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Trial:
-    """One individual: train it if asked to, then roll it out. `name` says whose it is, for messages."""
+    """One individual: train it if asked to, then roll it out. `name` is for messages."""
 
     name: str
     episodes: Rollout
@@ -77,7 +77,7 @@ class CriticDone:
 
 @dataclass(frozen=True)
 class Failed:
-    """The request could not be answered."""
+    """The request failed."""
 
     error: str
     trace: str

@@ -63,7 +63,7 @@ class EpisodeBuffer:
         return rows
 
     def begin(self, seed: int, first: EpisodeBuffer) -> None:
-        """Begin an episode beside the first place's."""
+        """Start an episode next to the first place's."""
         if self._env is None or self.fresh:
             self.close()
             with silence():
@@ -73,7 +73,7 @@ class EpisodeBuffer:
         self._observations[0] = self._env.reset(seed=seed)[0]
 
     def step(self, action: np.ndarray) -> bool:
-        """Take one step. Answers whether the episode is over."""
+        """Take one step. Returns whether the episode is over."""
         following, reward, terminated, truncated, _ = self._step(action)
         self._actions.append(action.copy())  # environments may keep theirs and change it later
         self._rewards.append(float(reward))

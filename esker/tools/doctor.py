@@ -39,7 +39,7 @@ Mark = Literal["ok", "missing", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at; `missing` says in its text how to get it."""
+    """One check; the text of a missing one says how to install it."""
 
     section: str
     name: str

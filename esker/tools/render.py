@@ -160,7 +160,7 @@ def open_environment(trained: LoadedCheckpoint, mode: str, size: tuple[int, int 
 
 
 def camera(environment: Environment, size: tuple[int, int | None] | None) -> dict[str, Any]:
-    """How Gymnasium's MuJoCo environments are to be drawn: at the size asked for, by the camera that follows the body.
+    """How Gymnasium's MuJoCo environments are to be drawn: at the given size, by the camera that follows the body.
 
     Gymnasium's own choice is a camera that stays behind, which a runner leaves within a second.
     """
@@ -218,7 +218,7 @@ def _target(path: Path, output: Path | None) -> tuple[Path, str | None]:
 
 
 def _finish(building: Path, target: Path, fps: float, gif: bool) -> list[Path]:
-    """Give the video its name; a GIF beside it, or instead of it where the name says so."""
+    """Give the video its name, with a GIF next to it, or instead of it if the name ends in .gif."""
     files = []
     if gif or target.suffix == ".gif":
         files.append(target.with_suffix(".gif"))

@@ -22,14 +22,14 @@ mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), mujoco.mjtFontSca
 
 
 def require_display() -> None:
-    """Refuse to open a window where there is nowhere to show it. Raises UsageError."""
+    """Refuse to open a window without a display. Raises UsageError."""
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise UsageError("--watch needs a display, and DISPLAY is not set; leave out --watch to write a video instead")
 
 
 def prepare_offscreen(name: str) -> None:
     """Let an environment draw without a display: MuJoCo by EGL, else OSMesa. Where neither works raises UsageError."""
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory, and asks for no window system
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory, without a window system
     if not may_use_mujoco(name) or os.environ.get("MUJOCO_GL"):
         return
     backend = offscreen_backend()

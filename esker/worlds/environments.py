@@ -154,7 +154,7 @@ def _flattened(env: Env) -> Env:
 
 
 def resolve(name: str, **options: Any) -> tuple[Environment, list[str]]:
-    """The environment that a name stands for, and notices about what was translated. Unknown names raise UsageError."""
+    """The environment of a name, and notices about what was translated. Unknown names raise UsageError."""
     if ":" in name:
         environment = Environment(name, **options)
         _callable(name)  # raises when the module does not import

@@ -14,7 +14,7 @@ SPACING = 8  # steps between two frames that are kept: neighbours show nearly th
 
 
 def collect_reference(env: Env, frames: int, seed: int) -> NDArray[np.uint8]:
-    """So many observations of an environment under random actions; equal seeds give equal frames."""
+    """`frames` observations of an environment under random actions; equal seeds give equal frames."""
     env.action_space.seed(key(seed, Purpose.REFERENCE) >> 33)
     kept: list[Any] = []
     episode, step = 0, 0

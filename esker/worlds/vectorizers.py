@@ -40,9 +40,9 @@ def exact_vectorizer(environment: Environment, fresh: bool = False) -> Vectorize
 
 
 def choose_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[C, list[str]]:
-    """Settle who steps; `auto` also considers EnvPool, which is never chosen without a notice.
+    """Choose who steps; `auto` also considers EnvPool, which is never chosen without a notice.
 
-    What was asked for and does not fit raises UsageError.
+    A requested vectoriser that does not fit raises UsageError.
     """
     asked = config.vectorizer
     if asked == "native" and (why := refusal(environment)) is not None:

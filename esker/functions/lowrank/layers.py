@@ -1,6 +1,6 @@
 """Layers that evaluate many members at once: one product with the centre's weight for all, a thin one for each.
 
-A module is converted by giving its layers these classes in place of their own: parameters, hooks and names stay. For a
+A module is converted by giving its layers these classes instead of their own: parameters, hooks and names stay. For a
 matrix W and E = A Bᵀ/√r a member's output is x Wᵀ + (x B) (sA/√r)ᵀ, and neither W + sE nor E is ever formed.
 """
 

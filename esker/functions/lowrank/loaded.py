@@ -1,4 +1,4 @@
-"""The members that a module's layers stand for at the moment: buffers of noise, overwritten in place."""
+"""The members that a module's layers currently represent: buffers of noise, overwritten in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parameters of a module move, in which way, and where their noise lies among a direction's normals."""
+"""Which parameters of a module move, in which way, and where their noise is among a direction's normals."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _matrix(
 
 
 def is_matrix_layer(module: nn.Module) -> bool:
-    """Whether a thin product can stand for this layer's perturbation."""
+    """Whether a thin product can express this layer's perturbation."""
     if type(module).__name__ == "Conv1D" and type(module).__module__.startswith("transformers."):
         return True
     if type(module) not in MATRICES:

@@ -119,7 +119,7 @@ def read_sweeps(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 
 
 def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
-    """One run: what it is, where it stands, its curves and its video."""
+    """One run: what it is, its status, its curves and its video."""
     kept = thinned(len(run.rows), points)
     rows = [run.rows[index] for index in kept]
     last = run.rows[-1] if run.rows else {}
@@ -164,7 +164,7 @@ def distribution(run: RunData, points: int) -> dict[str, Any] | None:
 
 
 def thinned(count: int, points: int) -> list[int]:
-    """At most `most` of `count` indices, evenly spread, including the first and the last."""
+    """At most `points` of `count` indices, evenly spread, including the first and the last."""
     if count <= points:
         return list(range(count))
     return [round(index) for index in np.linspace(0, count - 1, points)]
@@ -182,7 +182,7 @@ def video_of(path: Path) -> dict[str, str] | None:
 
 
 def to_json(value: Any) -> str:
-    """JSON that can stand inside a script element: no NaN, five digits, nothing that closes the element."""
+    """JSON that is safe inside a script element: no NaN, five digits, nothing that closes the element."""
     text = json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

@@ -1,4 +1,4 @@
-"""The page itself: template, style and scripts from files beside this one, with the data in between."""
+"""The page itself: template, style and scripts from files next to this one, with the data in between."""
 
 from __future__ import annotations
 

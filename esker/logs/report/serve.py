@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 
 
 class LiveData:
-    """The runs as they stand, read again only when a file of theirs has changed."""
+    """The current runs, read again only when one of their files has changed."""
 
     def __init__(self, paths: Sequence[str], references: Sequence[Reference] = ()) -> None:
         self.paths = paths
@@ -43,7 +43,7 @@ def _signature(run: Path) -> tuple[Any, ...]:
 def open_server(paths: Sequence[str], port: int, references: Sequence[Reference] = ()) -> ThreadingHTTPServer:
     """A server of these runs' report, not yet running. Wrong runs, and a port that is taken, raise UsageError."""
     live = LiveData(paths, references)
-    live()  # says now what is wrong with the runs
+    live()  # raises now if something is wrong with the runs
     try:
         return ThreadingHTTPServer((HOST, port), _handler(live))
     except (OSError, OverflowError) as error:

@@ -7,11 +7,11 @@ import torch
 from esker.noise.device import DevicePopulation, Numbers
 from esker.policies.network import Shapes
 
-CHUNK = 1 << 28  # numbers made at a time, so that filling all rows takes little memory beside them
+CHUNK = 1 << 28  # numbers made at a time, so that filling all rows takes little extra memory
 
 
 class RowParameters:
-    """Tensors (rows, *shape), each contiguous: a product's matrices are aligned whatever lies before them."""
+    """Tensors (rows, *shape), each contiguous: a product's matrices are aligned whatever precedes them."""
 
     def __init__(self, shapes: Shapes, rows: int, device: torch.device) -> None:
         self.tensors = {name: torch.zeros((rows, *shape), device=device) for name, shape in shapes.items()}

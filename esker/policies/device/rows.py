@@ -25,7 +25,7 @@ class DeviceRows(Protocol):
     """A network opened on a device: row i holds one member's parameters and state."""
 
     def begin(self, population: DevicePopulation) -> None:
-        """Take up a generation."""
+        """Start a generation."""
         ...
 
     def load(self, rows: torch.Tensor, members: Numbers) -> None:

@@ -67,7 +67,7 @@ def read(form: str, policy: Policy, path: Path) -> Step:
 
 
 def state_dict(policy: Policy) -> dict[str, torch.Tensor]:
-    """The network's parameters under their own names, and the normaliser's numbers beside them."""
+    """The network's parameters under their own names, and the normaliser's numbers."""
     named = tensors(policy.network, policy.parameters)
     if policy.normalizer is not None:
         named["normalizer.mean"] = torch.from_numpy(policy.normalizer.mean.copy())

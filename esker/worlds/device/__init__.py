@@ -61,7 +61,7 @@ def _check_warp(environment: Environment) -> None:
 
 
 def open_world(world: str, environment: Environment, rows: int, device: torch.device) -> DeviceWorlds:
-    """So many worlds on a device. What a maker of the user's own raises passes through."""
+    """`rows` worlds on a device. What a user's maker raises passes through."""
     if ":" in world:
         return _limited(import_callable(world, "world")(rows, device, **environment.kwargs), environment)
     if environment.name == SWARM:

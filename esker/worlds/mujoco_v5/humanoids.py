@@ -1,4 +1,4 @@
-"""Humanoid and HumanoidStandup: observations of inertia, velocity, actuators and contacts beside the coordinates."""
+"""Humanoid and HumanoidStandup: observations of inertia, velocity, actuators and contacts besides the coordinates."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class HalfCheetah:
     exclude_current_positions_from_observation: bool = True
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel")
     contact_forces: ClassVar[bool] = False
-    skip: ClassVar[int] = 1  # how many positions are not observed, unless they are asked for
+    skip: ClassVar[int] = 1  # how many positions are not observed by default
 
     @property
     def observation_size(self) -> int:

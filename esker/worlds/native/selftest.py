@@ -1,4 +1,4 @@
-"""The self-test at the start of a run: a few steps of native worlds beside those of Gymnasium's own environment."""
+"""The self-test at the start of a run: a few steps of native worlds, compared with Gymnasium's own environment."""
 
 from __future__ import annotations
 
