@@ -1,4 +1,4 @@
-"""Asynchronous against synchronous: wall-clock to so many training steps with 5 actors, one of them 4 times slower.
+"""Asynchronous against synchronous: wall-clock to a number of training steps with 5 actors, one of them 4 times slower.
 
     python benchmarks/asynchronous.py [--steps 3000] [--cases p-cem-rl aes-rl] [--no-equal] [--at-once 1] [--json]
 
@@ -60,7 +60,7 @@ class Sleepy(gym.Env):
 
 
 def measure(options: dict, steps: int, slower: float) -> dict[str, float]:
-    """Seconds until so many training steps, from the first generation's end on; and steps simulated."""
+    """Seconds until `steps` training steps, from the end of the first generation on; and steps simulated."""
     with tempfile.TemporaryDirectory() as folder:
         run = esker.train(
             "asynchronous:Sleepy",
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def _in_a_process(steps: int, run: tuple[str, float]) -> dict[str, float]:
-    """One measurement in a process of its own, so that several can go on at once."""
+    """One measurement in its own process, so that several can run at once."""
     name, slower = run
     code = f"import json, asynchronous as a; print(json.dumps(a.measure(a.CASES[{name!r}], {steps}, {slower})))"
     here = Path(__file__).parent

@@ -3,7 +3,7 @@
     python benchmarks/functions.py                    # makes .venv-peers with EvoTorch and evosax when there is none
     python benchmarks/functions.py --only time        # seconds per generation; or: --only evaluations
 
-Every system runs on one core, in a process of its own; they take turns. Times are processor seconds.
+Every system runs on one core, in its own process; they take turns. Times are processor seconds.
 Writes benchmarks/results/functions.json and prints it as tables.
 """
 

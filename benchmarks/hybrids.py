@@ -53,7 +53,7 @@ while sys.stdin.readline():
 
 def rollouts(task: HybridTask) -> dict[str, dict[str, float]]:
     """Steps per second of requests of one and of five episodes, and of their actions replayed."""
-    stage = HybridWorker(task, None, [0]).stage
+    stage = HybridWorker(task, None, [0]).player
     parameters = task.network.initial(np.random.default_rng(0))
     with silence():
         env = gym.make(ENV, disable_env_checker=True)

@@ -21,7 +21,7 @@ from esker.language.prompts import Tokens
 from esker.language.scoring import Score, score_rows
 from esker.language.task import HeldOut, complete, held_out
 
-Seen = Callable[[HeldOut, float], bool]  # an evaluation after so many seconds; True to stop
+Seen = Callable[[HeldOut, float], bool]  # an evaluation, and the seconds so far; True to stop
 
 
 def train(

@@ -32,7 +32,7 @@ TURNS = 5
 
 
 def ours(spec: LearnerSpec):
-    """A function that makes so many of esker's updates."""
+    """A function that makes a given number of esker's updates."""
     rows = SharedRows.create(None, spec.layout.width)
     replay = Replay(rows, 200_000, spec.device)
     rng = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def ours(spec: LearnerSpec):
 
 
 def actors(spec: LearnerSpec, count: int):
-    """Two functions that make so many updates of each of some actors: all at once, and one actor after the other."""
+    """Two functions that make a number of updates of each of `count` actors: all at once, and one by one."""
     rows = SharedRows.create(None, spec.layout.width)
     replay = Replay(rows, 200_000, spec.device)
     rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def actors(spec: LearnerSpec, count: int):
 
 
 def bare(spec: LearnerSpec, kind: str = "td3"):
-    """A function that makes so many updates with modules, optimizers and nothing else: of td3, critic or actor alone."""
+    """A function that makes a given number of updates with bare modules and optimizers: of td3, critic or actor."""
 
     def network(inputs: int, outputs: int, activation: type[nn.Module]) -> nn.Module:
         sizes = [inputs, *spec.hidden, outputs]
@@ -121,7 +121,7 @@ def bare(spec: LearnerSpec, kind: str = "td3"):
 
 
 def rate(run, seconds: float, device: str) -> float:
-    """Updates per second over about so many seconds."""
+    """Updates per second over about `seconds` seconds."""
     done, start = 0, time.perf_counter()
     while (passed := time.perf_counter() - start) < seconds:
         run(64)
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of measuring, for each of the two")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--hidden", default="400,300")
-    parser.add_argument("--together", type=int, help="so many actors, trained at once and one by one")
+    parser.add_argument("--together", type=int, help="actors to train at once and one by one")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)

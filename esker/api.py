@@ -158,13 +158,13 @@ def resume(
                 f"{name} cannot be changed on resume, because the result would differ from that run's; start a new one"
             )
     folder.lock()
-    mended = repair_texts(folder)
+    repaired = repair_texts(folder)
     algorithm, before = registry.find(folder.algo), folder.config(registry.options_of)
     config = build(type(before), _known(before, asked), asked)
     for name in config.log if "log" in asked else ():
         find_logger(name)
     environment = algorithm.find(config, folder.about()) if algorithm.find else environment_of(config, env)
-    notices += [*old_names, *mended, *connect.join_engine(config, algorithm.workers(config))]
+    notices += [*old_names, *repaired, *connect.join_engine(config, algorithm.workers(config))]
     stepped, said = session.check_machine(folder, config, environment)
     if asked:
         values = folder.values()

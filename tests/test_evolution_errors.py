@@ -174,9 +174,9 @@ def test_an_iteration_in_which_all_members_failed_is_not_committed(tmp_path: Pat
     evolution = esker.Evolution(torch.ones(2), **{form: broken}, run_dir=str(folder), **inline, **options)
     with pytest.raises(esker.RunError, match="iteration 0: every member failed"):
         evolution.run(2)
-    mended = esker.Evolution.resume(folder, torch.ones(2), **{form: lambda x: -(x**2).sum(-1)}, **inline)
-    mended.run(2)
-    assert mended.iteration == 2
+    repaired = esker.Evolution.resume(folder, torch.ones(2), **{form: lambda x: -(x**2).sum(-1)}, **inline)
+    repaired.run(2)
+    assert repaired.iteration == 2
 
 
 def test_a_used_run_folder_is_refused(tmp_path: Path) -> None:

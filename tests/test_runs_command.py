@@ -34,7 +34,7 @@ def listing(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
 
 
 def started(path: Path) -> subprocess.Popen[bytes]:
-    """A run in a process of its own, past its first generation."""
+    """A run in its own process, past its first generation."""
     flags = ["--population", "6", "--hidden", "8", "--workers", "0", "--table-size", "10000", "--generations", "1000000"]
     command = [sys.executable, "-m", "esker.cli", "train", "CartPole-v1", "--preset", "none", "--quiet", *flags]
     process = subprocess.Popen([*command, "--run-dir", str(path)], env=os.environ | {"PYTHONPATH": os.getcwd()})

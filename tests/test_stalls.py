@@ -1,4 +1,4 @@
-"""Stalls: what is said of training that goes nowhere, and what is not said of training that works."""
+"""Stalls: warnings about training that goes nowhere, and none about training that works."""
 
 from __future__ import annotations
 

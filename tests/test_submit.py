@@ -1,4 +1,4 @@
-"""What is said when a run is handed to a cluster."""
+"""Notices when a run is handed to a cluster."""
 
 from __future__ import annotations
 

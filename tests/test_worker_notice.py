@@ -1,4 +1,4 @@
-"""More workers than cores: they run, and that is said."""
+"""More workers than cores: they run, with a notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One contender of `make bench-peers`, in a process of its own: prints what it measured as one line of JSON.
+"""One contender of `make bench-peers`, in its own process: prints what it measured as one line of JSON.
 
     python benchmarks/peers/contenders.py esker-steps HalfCheetah-v5
 

@@ -122,10 +122,10 @@ class CEMRL(Hybrid):
     def _train_in_turn(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
         """Critic, actor, critic, actor, …: in this process, since each depends on the one before."""
         trained = members.copy()
-        bench = self._workbench(parts)
+        worker = self._own_worker(parts)
         for number in range(self.rl):
-            critic = self._train_critic(bench, trained[number], number, steps)
-            trained[number], loss = bench.improve(trained[number], self._training(critic, number, steps))
+            critic = self._train_critic(worker, trained[number], number, steps)
+            trained[number], loss = worker.improve(trained[number], self._training(critic, number, steps))
             self.actor_losses.append(loss)
         return trained
 
@@ -137,7 +137,7 @@ class CEMRL(Hybrid):
     def _train_at_once(self, parts: Parts, members: np.ndarray, steps: int) -> np.ndarray:
         """First the critic; then all RL members in this process, by batched updates."""
         critic = self._critic_first(parts, members[: self.rl], steps)
-        together, loss = self._workbench(parts).improve_together(members[: self.rl], self._training(critic, 0, steps))
+        together, loss = self._own_worker(parts).improve_together(members[: self.rl], self._training(critic, 0, steps))
         self.actor_losses.append(loss)
         return np.concatenate([together, members[self.rl :]])
 
@@ -146,17 +146,17 @@ class CEMRL(Hybrid):
         if self.parallel:
             self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
         else:
-            bench = self._workbench(parts)
+            worker = self._own_worker(parts)
             for number, row in enumerate(members):
-                self._train_critic(bench, row, number, steps)
+                self._train_critic(worker, row, number, steps)
         return self.critic.state["critic"]
 
-    def _train_critic(self, bench: HybridWorker, actor: np.ndarray, number: int, steps: int) -> np.ndarray:
+    def _train_critic(self, worker: HybridWorker, actor: np.ndarray, number: int, steps: int) -> np.ndarray:
         """(Steps of the last generation)/(RL members) updates with this member as bootstrap actor."""
         updates = steps // max(self.rl, 1)
         key = learning_key(self.task, Purpose.CRITIC, self.generation, number)
         self.critic.done(
-            bench.train_critic(CriticWork(actor, updates, key, self.progress.training_steps, self.critic.state))
+            worker.train_critic(CriticWork(actor, updates, key, self.progress.training_steps, self.critic.state))
         )
         self._count_critic()
         return self.critic.state["critic"]
@@ -182,7 +182,7 @@ class CEMRL(Hybrid):
         name = f"{self.task.environment.name}, generation {self.generation}, member {number}, seed {seed}"
         return Trial(name, Rollout((seed,), row))
 
-    def _workbench(self, parts: Parts) -> HybridWorker:
+    def _own_worker(self, parts: Parts) -> HybridWorker:
         if self._bench is None:
             self._bench = self.task.open(parts.replay.rows, [0])
         return self._bench

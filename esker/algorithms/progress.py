@@ -18,7 +18,7 @@ class Progress:
 
     A maximum over noisy readings picks lucky ones. So a centre is judged by its own episodes together with those of the
     centres just before it, `CERTAIN` in all: it becomes the best if the lower end of their mean (one standard error below
-    it) is the highest so far. Until that many episodes were seen, the newest centre is the best, with the mean of its own.
+    it) is the highest so far. Until that many episodes were seen, the newest centre is the best, with its own mean.
     """
 
     env_steps: int = 0

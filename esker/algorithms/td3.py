@@ -38,7 +38,7 @@ class TD3Run(Hybrid):
         use_one_torch_thread()
         super().__init__(config, task)
         self.learner = Learner(task.spec, config.policy_delay, generator(config.seed, Purpose.INITIAL))
-        self.stage = Player(task.environment, task.network, task.head, [0], task.fresh_environments)
+        self.player = Player(task.environment, task.network, task.head, [0], task.fresh_environments)
         self.seal()
 
     def evolve(self, parts: Parts) -> Row:
@@ -69,13 +69,13 @@ class TD3Run(Hybrid):
         config, progress, replay = self.config, self.progress, parts.replay
         where = (self.generation, number)
         act = self._explore(where)
-        self.stage.become(self.learner.actor.row())
+        self.player.become(self.learner.actor.row())
         batches: Batches | None = None
         rewards: list[float] = []
-        for (place,) in self.stage.play([reset_seed(self.task, Purpose.EPISODE, *where)], act):
+        for (place,) in self.player.play([reset_seed(self.task, Purpose.EPISODE, *where)], act):
             row = place.rows(place.length - 1)
             replay.append(row)
-            rewards.append(float(row[0, self.stage.layout.reward]))
+            rewards.append(float(row[0, self.player.layout.reward]))
             progress.training_steps += 1
             if progress.training_steps > self.warm_until and len(rewards) % config.update_every == 0:
                 if batches is None:
@@ -94,20 +94,20 @@ class TD3Run(Hybrid):
         moved = self.progress.critic_updates // self.config.policy_delay - before
         if moved:
             self.progress.actor_updates += moved
-            self.stage.become(self.learner.actor.row())
+            self.player.become(self.learner.actor.row())
 
     def _explore(self, where: tuple[int, int]) -> Act:
         """Uniform actions at first, then the actor's with Gaussian noise; both by the episode's address."""
-        config, head = self.config, self.stage.head
+        config, head = self.config, self.player.head
         rng = generator(config.seed, Purpose.EXPLORATION, *where)
         half = (head.high - head.low) / 2
-        uniform = self.stage.random(reset_seed(self.task, Purpose.WARM_UP, *where))
+        uniform = self.player.random(reset_seed(self.task, Purpose.WARM_UP, *where))
 
         def act(seen: np.ndarray) -> np.ndarray:
             if self.progress.training_steps < self.warm_until:
                 return uniform(seen)
             noise = rng.standard_normal(head.low.shape, dtype=np.float32) * half * np.float32(config.exploration_noise)
-            return np.clip(self.stage.act(seen) + noise, head.low, head.high)
+            return np.clip(self.player.act(seen) + noise, head.low, head.high)
 
         return act
 

@@ -58,7 +58,7 @@ class InlinePool:
     """Everything in the caller's process, at once."""
 
     def __init__(self, task: HybridTask, rows: SharedRows) -> None:
-        self.bench: HybridWorker = task.open(rows, [0])
+        self.worker: HybridWorker = task.open(rows, [0])
         self._answers: deque[tuple[int, Answer]] = deque()
         self._tickets = 0
 
@@ -69,7 +69,7 @@ class InlinePool:
     def submit(self, request: Request, kind: Kind = "actor") -> int:
         """Do it now."""
         self._tickets += 1
-        self._answers.append((self._tickets, checked(request, self.bench.answer(request))))
+        self._answers.append((self._tickets, checked(request, self.worker.answer(request))))
         return self._tickets
 
     def wait(self) -> list[tuple[int, Answer]]:
@@ -80,7 +80,7 @@ class InlinePool:
 
     def close(self) -> None:
         """Close the environment."""
-        self.bench.close()
+        self.worker.close()
 
 
 class PoolWorker(WorkerProcess):

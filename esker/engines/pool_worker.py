@@ -27,9 +27,9 @@ def main() -> None:
         setup = connection.recv()
         sys.path[:] = setup.path
         board = memoryview(mmap.mmap(board_fd, 0)).cast("q")
-        bench = cloudpickle.loads(setup.task).open(SharedRows(*setup.rows), board[number : number + 1])
+        worker = cloudpickle.loads(setup.task).open(SharedRows(*setup.rows), board[number : number + 1])
         while True:
-            connection.send(bench.answer(connection.recv()))
+            connection.send(worker.answer(connection.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except Exception as error:

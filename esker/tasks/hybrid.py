@@ -46,7 +46,7 @@ class HybridWorker:
     def __init__(self, task: HybridTask, rows: SharedRows | None, board: Board) -> None:
         self.task = task
         self.board = board
-        self.stage = Player(task.environment, task.network, task.head, board, task.fresh_environments)
+        self.player = Player(task.environment, task.network, task.head, board, task.fresh_environments)
         self.rows = rows
         self._replay: Replay | None = None
         self._actor: Actor | None = None
@@ -86,7 +86,7 @@ class HybridWorker:
             assert episodes.parameters is not None
             trained, loss = self.improve(episodes.parameters, trial.training)
             episodes = replace(episodes, parameters=trained)
-        return TrialResult(episodes.parameters, *self.stage.run(episodes), loss)
+        return TrialResult(episodes.parameters, *self.player.run(episodes), loss)
 
     def improve(self, parameters: np.ndarray, training: Training) -> tuple[np.ndarray, float]:
         """Train an actor on a frozen critic; returns its parameters and its mean loss."""
@@ -140,7 +140,7 @@ class HybridWorker:
 
     def close(self) -> None:
         """Close the environment."""
-        self.stage.close()
+        self.player.close()
 
 
 def use_one_torch_thread() -> None:

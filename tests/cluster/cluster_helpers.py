@@ -92,7 +92,7 @@ class Training:
             self.hold.unlink()
 
     def reach(self, generation: int) -> None:
-        """Wait until the viewer has seen so many generations."""
+        """Wait until the viewer has seen `generation` generations."""
         wait_for(lambda: len(self.rows) >= generation or not self._thread.is_alive())
         assert self.error is None, self.error
 
