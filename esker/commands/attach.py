@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from esker.commands.base import Commands, command, console
 from esker.config.flags import Parser
@@ -18,21 +19,16 @@ Show a run of the cluster live, from any of the cluster's machines. Ctrl-C leave
 def add(commands: Commands[Parser]) -> None:
     """Register the command."""
     parser = command(commands, "attach", run, "watch a run of the cluster from any of its machines", DESCRIPTION)
-    parser.add_argument("run", metavar="RUN", help="its name, or its run folder")
-    parser.add_argument("--address", default="auto", help="the cluster, as HOST:PORT (default: auto, this machine's)")
+    add_cluster_run(parser)
     parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def run(namespace: Namespace) -> int:
     """Run the command."""
     from esker.cluster import viewer
-    from esker.cluster.connect import join
     from esker.logs.observers import observer_for
 
-    join(namespace.address)
-    name = Path(namespace.run).name
-    coordinator = viewer.find(name)
-    path = viewer.path_of(coordinator, name)
+    name, coordinator, path = find_run(namespace)
     try:
         end = viewer.watch(coordinator, name, path, observer_for(console(), namespace.quiet))
     except KeyboardInterrupt:
@@ -41,3 +37,20 @@ def run(namespace: Namespace) -> int:
     if end.kind in ("failed", "refused"):
         raise RunError(end.text)
     return 0
+
+
+def add_cluster_run(parser: Parser) -> None:
+    """The flags that name a run of a cluster."""
+    parser.add_argument("run", metavar="RUN", help="its name, or its run folder")
+    parser.add_argument("--address", default="auto", help="the cluster, as HOST:PORT (default: auto, this machine's)")
+
+
+def find_run(namespace: Namespace) -> tuple[str, Any, Path]:
+    """Name, coordinator and folder of the run that the flags name, after joining its cluster."""
+    from esker.cluster import viewer
+    from esker.cluster.connect import join
+
+    join(namespace.address)
+    name = Path(namespace.run).name
+    coordinator = viewer.find(name)
+    return name, coordinator, viewer.path_of(coordinator, name)

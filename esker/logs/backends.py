@@ -8,10 +8,9 @@ from typing import Any
 
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
 from esker.config.logs import LOGGERS
-from esker.errors import UsageError
 from esker.logs.backend import Backend, BackendError
 from esker.runs.folder import RunFolder
-from esker.system.plugins import find_part
+from esker.system.plugins import find_class
 
 BUILT_IN = {
     "csv": "esker.logs.csv_file:CsvFile",
@@ -137,9 +136,5 @@ class Broken:
 
 def find_logger(name: str) -> Callable[[], Backend]:
     """The class of a logger, by name or by path `module:Class`. What does not fit raises UsageError."""
-    found = find_part("logger", name, BUILT_IN, LOGGERS)
-    missing = [method for method in METHODS if not callable(getattr(found, method, None))]
-    if not callable(found) or missing:
-        lacks = f"it has no {', '.join(missing)}" if missing else "it cannot be called"
-        raise UsageError(f"logger {name!r} does not fit: {lacks}; see docs/extending.md")
-    return found
+    make: Callable[[], Backend] = find_class("logger", name, BUILT_IN, LOGGERS, METHODS)
+    return make

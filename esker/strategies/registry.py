@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from esker.errors import UsageError
-from esker.system.plugins import find_part
+from esker.system.plugins import find_class
 
 if TYPE_CHECKING:
     from esker.strategies.strategy import Strategy
@@ -26,12 +26,8 @@ METHODS = ("ask", "tell", "state_dict", "load_state_dict")
 
 def find_strategy(name: str) -> Callable[..., Strategy]:
     """The class of a strategy, by name or by path `module:Class`. What does not fit raises UsageError."""
-    found = find_part("strategy", name, BUILT_IN, GROUP)
-    missing = [method for method in METHODS if not callable(getattr(found, method, None))]
-    if not callable(found) or missing:
-        lacks = f"it has no {', '.join(missing)}" if missing else "it cannot be called"
-        raise UsageError(f"strategy {name!r} does not fit: {lacks}; see docs/extending.md")
-    return found
+    make: Callable[..., Strategy] = find_class("strategy", name, BUILT_IN, GROUP, METHODS)
+    return make
 
 
 def build_strategy(make: Callable[..., Strategy], center: Any, options: Mapping[str, Any]) -> Strategy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -20,6 +20,16 @@ def find_part(what: str, name: str, built_in: Mapping[str, str], group: str) -> 
         return _import(offered[name].value, what)
     known = [*built_in, *offered]
     raise UsageError(f"unknown {what} {name!r}{nearest(name, known)}; expected one of {', '.join(known)}, or module:NAME")
+
+
+def find_class(what: str, name: str, built_in: Mapping[str, str], group: str, methods: Sequence[str]) -> Any:
+    """The class of this name, as in `find_part`. One that lacks a method raises UsageError."""
+    found = find_part(what, name, built_in, group)
+    missing = [method for method in methods if not callable(getattr(found, method, None))]
+    if not callable(found) or missing:
+        lacks = f"it has no {', '.join(missing)}" if missing else "it cannot be called"
+        raise UsageError(f"{what} {name!r} does not fit: {lacks}; see docs/extending.md")
+    return found
 
 
 def _import(path: str, what: str) -> Any:
