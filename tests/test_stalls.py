@@ -59,3 +59,13 @@ def test_a_centre_that_does_not_move_is_said_after_five_generations() -> None:
     ]
     assert "--mean-update-param" in said[0][1]
     assert stalls([one | {"step_mean": 0.1} for one in rows]) == []
+
+
+def test_hints_name_numbers_where_the_journal_has_some() -> None:
+    known = {"sigma": 0.02, "lr": 0.01}
+    alike = stalls(row(g, -200, -200, -200) | known for g in range(20))[0][1]
+    unbeaten = stalls(row(g, 0, 1 + g, float(g), rank=1) | known for g in range(20))[0][1]
+    no_better = stalls(row(g, 0, 9, 5.0 - g / 100) | known for g in range(50))[0][1]
+    assert "raise --sigma (0.06, say), shape the reward" in alike
+    assert "lower --sigma (0.0067, say), or raise" in unbeaten
+    assert "try another --sigma (0.06, say) and --lr (0.03, say), a larger" in no_better

@@ -12,11 +12,12 @@ STILL_AFTER = 5  # generations without a move of the centre
 AGAIN = 10  # warned again when it has lasted this many times longer
 FEWEST_MEMBERS = 10  # with fewer, a centre that no member beats is ordinary
 EDGE = 10  # generations at the start and at the end whose means are compared
+STEP = 3  # times larger or smaller is what a hint names
 LOOKS = (50, 200, 800)  # generations after which the end is compared with the start
 
 ALIKE = (
     "all members have had the same score ({score:,.1f}) for {count:,} generations, so there is no gradient: "
-    "raise --sigma, shape the reward, or stop here (--goal) if no better score is possible"
+    "raise --sigma{larger}, shape the reward, or stop here (--goal) if no better score is possible"
 )
 STILL = (
     "the centre has not moved for {count:,} generations: no individual is good enough to move it ({score:,.1f} at best); "
@@ -24,11 +25,11 @@ STILL = (
 )
 UNBEATEN = (
     "no member has beaten the centre for {count:,} generations: "
-    "lower --sigma, or raise --population or --episodes-per-member"
+    "lower --sigma{smaller}, or raise --population or --episodes-per-member"
 )
 NO_BETTER = (
     "the centre is no better than at the start after {count:,} generations ({score:,.1f} then, {now:,.1f} now): "
-    "try another --sigma or --lr, a larger --population, or `esker sweep`"
+    "try another --sigma{larger} and --lr{faster}, a larger --population, or `esker sweep`"
 )
 
 
@@ -65,9 +66,9 @@ class StallDetector:
         if self.still in (STILL_AFTER, STILL_AFTER * AGAIN):
             return STILL.format(count=self.still, score=high if high is not None else float("nan"))
         if _due(self.alike):
-            return ALIKE.format(score=high, count=self.alike)
+            return ALIKE.format(score=high, count=self.alike, **_values(row))
         if _due(self.unbeaten):
-            return UNBEATEN.format(count=self.unbeaten)
+            return UNBEATEN.format(count=self.unbeaten, **_values(row))
         return self._compare(row)
 
     def _remember(self, row: Row) -> None:
@@ -83,13 +84,20 @@ class StallDetector:
         if count not in LOOKS or len(self.recent) < EDGE or self.alike >= PATIENCE:
             return None
         before, now = sum(self.first) / EDGE, sum(self.recent) / EDGE
-        return NO_BETTER.format(count=count, score=before, now=now) if now <= before else None
+        return NO_BETTER.format(count=count, score=before, now=now, **_values(row)) if now <= before else None
 
 
 def stalls(rows: Iterable[Row]) -> list[tuple[int, str]]:
     """All warnings about a journal, with the generations at which they would have been shown."""
     detector = StallDetector()
     return [(row["generation"], text) for row in rows if (text := detector.see(row))]
+
+
+def _values(row: Row) -> dict[str, str]:
+    """Numbers to try, in the sentences' places for them; empty where a row has none to start from."""
+    sigma, lr = row.get("sigma"), row.get("lr")
+    named = {"larger": sigma and sigma * STEP, "smaller": sigma and sigma / STEP, "faster": lr and lr * STEP}
+    return {name: f" ({value:.2g}, say)" if value else "" for name, value in named.items()}
 
 
 def _due(count: int) -> bool:
