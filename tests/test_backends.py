@@ -121,7 +121,7 @@ def test_a_back_end_added_on_resume_gets_the_whole_curve(tmp_path: Path) -> None
     assert [value for _, value in shown] == [0, 1, 2, 3]
 
 
-def test_wandb_offline_run_goes_on_in_a_moved_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_offline_run_continues_in_a_moved_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_API_KEY", SECRET)
     options = {"wandb_project": "hills", "wandb_name": "first", "wandb_tags": ["a,b"], "wandb_group": "g"}
@@ -198,7 +198,7 @@ def test_nothing_to_attach_is_refused(
     assert message in capsys.readouterr().err
 
 
-def test_wandb_without_login_says_how_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_without_login_says_how_and_training_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_API_KEY", "WANDB_MODE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -75,7 +75,7 @@ def test_the_last_policy_takes_part_in_the_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algo", ["es", "cem-rl"])
-def test_a_run_that_goes_on_sees_the_last_centre_again_as_its_next_generation(algo: str, tmp_path: Path) -> None:
+def test_a_run_that_continues_sees_the_last_centre_again_as_its_next_generation(algo: str, tmp_path: Path) -> None:
     small = {"population": 4, "center_episodes": 2, "workers": 0, "preset": None, "quiet": True}
     more = (
         {"noise": "counter"} if algo == "es" else {"hidden": (8,), "initial_steps": 20, "batch_size": 8, "rl_population": 2}

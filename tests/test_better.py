@@ -22,7 +22,7 @@ def evaluated(mean: float, spread: float, checkpoint: int, episodes: int = 20) -
     return Evaluation(returns, [1] * episodes, checkpoint)
 
 
-def test_a_lucky_best_is_told_from_the_plateau_behind_it() -> None:
+def test_a_lucky_best_is_distinguished_from_the_plateau_behind_it() -> None:
     # a Humanoid run: the chosen centre was read as 7,371 and evaluates to 5,870 ± 1,552; later ones hold 7,250
     rng = np.random.default_rng(0)
     readings = [*(6000 + rng.normal(0, 700, 60)), 7371.0, *(7250 + rng.normal(0, 60, 40))]

@@ -185,7 +185,7 @@ def test_flags_beat_the_file_which_beats_the_preset_which_beats_the_defaults(ask
     assert config["activation"] == ESConfig().activation
 
 
-def test_the_preset_of_a_known_environment_is_used_and_said(ask: Ask) -> None:
+def test_the_preset_of_a_known_environment_is_used_and_reported(ask: Ask) -> None:
     _, output, _ = ask("train", "CartPole-v1", "--generations", 1, "--workers", 0, "--run-dir", "r")
     assert "preset cartpole/es" in output
     _, output, _ = ask("train", "CartPole-v1", "--preset", "none", "--generations", 1, "--workers", 0, "--run-dir", "s")

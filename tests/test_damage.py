@@ -108,7 +108,7 @@ def test_a_snapshot_of_another_run_or_generation_is_not_taken(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("damage", ["empty", "missing", "cut"])
-def test_a_lost_configuration_is_restored_from_a_checkpoint_and_said(
+def test_a_lost_configuration_is_restored_from_a_checkpoint_and_reported(
     damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = copy(tmp_path)
@@ -172,7 +172,7 @@ def test_no_flipped_bit_in_facts_changes_the_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "text", "flip"])
-def test_a_best_that_cannot_be_read_is_said(damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_best_that_cannot_be_read_is_reported(damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = copy(tmp_path)
     best = path / "best"
     before = center(path, "best")

@@ -52,7 +52,7 @@ def test_terminal_rewards_count() -> None:
     assert {result.total for result in results.values()} == {6 * 1.0 + 10.0}
 
 
-def test_no_step_is_taken_past_an_episodes_end_or_for_nobody(tmp_path: Path) -> None:
+def test_no_step_is_taken_past_an_episodes_end_or_for_an_empty_row(tmp_path: Path) -> None:
     log = tmp_path / "steps"
     results = evaluate(task_for("Corridor", kwargs={"log": str(log)}), 11)
     assert log.stat().st_size == sum(result.length for result in results.values()) == 12 * 7

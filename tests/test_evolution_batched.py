@@ -86,7 +86,7 @@ def test_a_batched_run_resumes_to_the_same_bits(tmp_path: Path) -> None:
         (lambda x: 1 / 0, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_wrong_answers_of_a_batched_reward_are_named(answer, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_results_of_a_batched_reward_are_named(answer, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(esker.RunError, match=message):
         esker.Evolution(torch.ones(3), reward_batch=answer, **FAST).run(1)
 

@@ -56,7 +56,7 @@ def test_rewards_run_without_gradients_unless_asked(form: str, gradients: bool) 
     assert torch.is_grad_enabled()
 
 
-def test_a_reward_that_asks_for_gradients_is_told_how_to_get_them() -> None:
+def test_a_reward_that_asks_for_gradients_is_refused_with_how_to_get_them() -> None:
     def steps(model: nn.Module) -> float:
         loss = model(torch.ones(1, 2)).sum()
         loss.backward()

@@ -40,7 +40,7 @@ def needs_more(model: Any, other: Any) -> float:
         ("high", "reward returned a str; expected a number"),
     ],
 )
-def test_wrong_answers_of_a_reward_are_named_with_member_and_seed(answer: Any, message: str) -> None:
+def test_wrong_results_of_a_reward_are_named_with_member_and_seed(answer: Any, message: str) -> None:
     with pytest.raises(esker.RunError, match=message) as caught:
         esker.Evolution(model(), lambda m: answer, **FAST).run(1)
     first, advice = str(caught.value).splitlines()
@@ -192,7 +192,7 @@ def test_a_save_path_that_cannot_be_written_is_refused_before_the_run(tmp_path: 
             esker.Evolution(model(), one, save_path=path, **FAST)
 
 
-def test_a_save_path_that_vanishes_under_way_is_said_and_the_model_kept(tmp_path: Path) -> None:
+def test_a_save_path_that_vanishes_under_way_is_reported_and_the_model_kept(tmp_path: Path) -> None:
     x, path = torch.ones(2), tmp_path / "weights" / "w.pt"
     evolution = esker.Evolution(x, lambda x: -(x**2).sum(), lr=0.1, save_path=path, **FAST)
     path.parent.rmdir()

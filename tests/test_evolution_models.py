@@ -98,7 +98,7 @@ def test_small_steps_add_up_in_half_precision() -> None:
     assert float(model.weight) == pytest.approx(1.004, abs=1e-3)
 
 
-def test_buffers_begin_alike_in_every_evaluation_and_come_back() -> None:
+def test_buffers_start_equal_in_every_evaluation_and_come_back() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     model.train()
     before = model[1].running_mean.clone()

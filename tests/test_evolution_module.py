@@ -83,7 +83,7 @@ def test_render_is_passed_to_a_reward_that_takes_it_and_only_at_tests() -> None:
 
 
 @pytest.mark.parametrize("half", [{"reward_goal": 0.0}, {"consecutive_goal_stopping": 1}])
-def test_half_a_goal_stops_nothing_and_is_said(half: dict[str, Any]) -> None:
+def test_half_a_goal_stops_nothing_and_is_reported(half: dict[str, Any]) -> None:
     es = module(lambda weights: 1.0, **half)
     es.run(3, print_step=1)
     assert es.evolution.iteration == 3
@@ -99,7 +99,7 @@ def test_the_goal_is_counted_over_tests_of_the_weights_after_their_update() -> N
     assert es.evolution.outcome.reason == "goal reached: reward ≥ 1, in 3 tests in a row"
 
 
-def test_a_test_below_the_goal_begins_the_count_again() -> None:
+def test_a_test_below_the_goal_starts_the_count_again() -> None:
     calls = iter([2.0, 0.0, 2.0, 2.0, 2.0])
 
     def reward(weights: list[torch.Tensor], render: bool = False) -> float:

@@ -68,7 +68,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return error
 
 
-def test_loggers_write_into_the_run_folder_and_go_on_after_a_resume(tmp_path: Path) -> None:
+def test_loggers_write_into_the_run_folder_and_continue_after_a_resume(tmp_path: Path) -> None:
     run = tmp_path / "run"
     esker.Evolution(torch.ones(3), sphere, run_dir=str(run), log=("csv", "tensorboard"), **FAST).run(2)
     esker.Evolution.resume(run, torch.ones(3), sphere).run(1)

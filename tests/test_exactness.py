@@ -180,7 +180,7 @@ def damaged_copy(reference: esker.Run, path: Path) -> RunFolder:
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "missing", "no-json", "all-but-first", "every-one"])
-def test_a_damaged_checkpoint_costs_nothing_and_is_said(reference: esker.Run, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_checkpoint_costs_nothing_and_is_reported(reference: esker.Run, tmp_path: Path, damage: str) -> None:
     folder = damaged_copy(reference, tmp_path / "run")
     newest = folder.checkpoints / checkpoints.folder_name(6)
     weights = newest / "state.safetensors"

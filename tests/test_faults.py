@@ -54,7 +54,7 @@ def test_an_environment_that_fails_at_first_sight_is_a_clear_failure(cli: Cli, f
     assert "Traceback" not in done.stderr
 
 
-def test_a_mended_environment_lets_the_run_resume(cli: Cli, tmp_path: Path) -> None:
+def test_a_repaired_environment_lets_the_run_resume(cli: Cli, tmp_path: Path) -> None:
     once = tmp_path / "happened"
     assert cli(*faulty("raise", once=str(once)), "--workers", 1).returncode == 1
     done = cli("resume", "run")

@@ -70,7 +70,7 @@ def test_code_that_a_fetched_policy_names_is_not_imported(hub: Path, tmp_path: P
         esker.load("hf://somebody/cartpole")
 
 
-def test_a_hub_out_of_reach_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_out_of_reach_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(esker.RunError, match="the hub cannot be reached"):
         esker.load("hf://somebody/cartpole")

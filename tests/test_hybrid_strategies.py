@@ -280,7 +280,7 @@ def test_aes_variance(difference, p, fixed_n):
     close(aes.var, [max(0.7 + ((3 - 1) * (3 - new_mean) - 0.7) / n, 1e-5)])
 
 
-def test_aes_variance_stands_still_below_a_thousandth():
+def test_aes_variance_does_not_change_below_a_thousandth():
     aes = AES(f64(1.0), var=0.7, mean_update="fixed-linear", param=1000.0)
     aes.tell(f64(3.0), 0.99, 0.0)
     close(aes.var, [0.7])

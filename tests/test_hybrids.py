@@ -145,7 +145,7 @@ def test_the_centre_has_its_own_episodes_where_the_mean_has_fewer(tmp_path):
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_no_critic_is_trained_for_nobody(deterministic, tmp_path):
+def test_no_critic_is_trained_in_vain(deterministic, tmp_path):
     rows = train("aes-rl", tmp_path / "run", generations=2, rl_ratio=0.0, deterministic=deterministic, workers=1).history
     assert rows[-1]["critic_updates"] == rows[-1]["actor_updates"] == 0
 

@@ -146,7 +146,7 @@ def test_actors_trained_at_once_end_where_each_would_alone_on_the_same_batches(c
         assert not np.allclose(alone.row(), start, atol=1e-3)
 
 
-def test_actors_trained_at_once_draw_batches_of_their_own_and_begin_afresh():
+def test_actors_trained_at_once_draw_their_own_batches_and_start_fresh():
     replay = replay_of(np.random.default_rng(0).standard_normal((300, SPEC.layout.width)).astype(np.float32))
     critic, start = critic_network(SPEC), initial(SPEC.actor_sizes, np.random.default_rng(0))
     critic.flat.normal_()

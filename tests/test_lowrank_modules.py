@@ -126,7 +126,7 @@ def test_a_member_computes_what_its_matrices_compute(name: str, rank: int, mirro
         torch.testing.assert_close(outputs[member], alone, atol=2e-5, rtol=1e-4)
 
 
-def test_no_member_has_a_matrix_of_its_own() -> None:
+def test_no_member_has_its_own_matrix() -> None:
     members, parts, _ = populated(nn.Sequential(nn.Linear(300, 200), nn.Linear(200, 100)), 1, 2)
     assert parts.count == 300 + 200 + 200 + 200 + 100 + 100
     assert members.loaded.left.numel() + members.loaded.right.numel() < 10 * parts.count
@@ -309,7 +309,7 @@ def test_a_wrong_reward_stops_the_run(reward: Any, message: str) -> None:
         esker.Evolution(model(), reward_batch=reward, **FAST).run(1)
 
 
-def test_out_of_memory_makes_chunks_smaller_and_is_said() -> None:
+def test_out_of_memory_makes_chunks_smaller_and_is_reported() -> None:
     sizes = []
 
     def greedy(members: LowRankMembers) -> torch.Tensor:

@@ -41,7 +41,7 @@ def test_a_function_of_one_vector_gives_the_same_as_a_batched_one() -> None:
     assert torch.equal(one.strategy.center, many.strategy.center)
 
 
-def test_a_stopped_run_ends_and_restarts_go_on() -> None:
+def test_a_stopped_run_ends_and_restarts_continue() -> None:
     start = np.full(3, 4.0)
     stuck = esker.minimize(rastrigin, start, sigma=0.5, seed=1, target=1e-3)
     again = esker.minimize(rastrigin, start, sigma=0.5, seed=1, target=1e-3, restarts=6, evaluations=60_000)

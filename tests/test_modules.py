@@ -17,7 +17,7 @@ def network_of(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_answer_what_the_module_itself_answers(name):
+def test_rows_return_what_the_module_itself_returns(name):
     network = network_of(name)
     rows = network.open(3)
     flat = [network.initial(np.random.default_rng(seed)) for seed in range(3)]
@@ -41,7 +41,7 @@ def test_rows_answer_what_the_module_itself_answers(name):
             np.testing.assert_allclose(found[row], expected[0].numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_module_without_a_batching_rule_is_run_one_by_one_and_that_is_said_once(tmp_path):
+def test_a_module_without_a_batching_rule_is_run_one_by_one_and_that_is_reported_once(tmp_path):
     said = []
 
     class Listener:

@@ -127,7 +127,7 @@ def test_a_native_run_resumes_by_gymnasium_where_native_cannot_be_had(tmp_path, 
     assert center(parts).tobytes() == center(whole).tobytes()
 
 
-def test_a_run_folder_that_names_gymnasium_goes_on_with_gymnasium(tmp_path):
+def test_a_run_folder_that_names_gymnasium_continues_with_gymnasium(tmp_path):
     whole = train(tmp_path / "whole", generations=3)
     train(tmp_path / "old", generations=1, vectorizer="gymnasium")
     old = esker.resume(tmp_path / "old", generations=3)

@@ -87,7 +87,7 @@ def test_of_two_with_evidence_the_better_one_is_chosen() -> None:
     assert (chosen.name, presets.load_all()["halfcheetah/es"].evidence is not None) == ("halfcheetah/ars", True)
 
 
-def test_a_request_that_does_not_fit_the_chosen_preset_hears_which_one_that_is(capsys) -> None:
+def test_a_request_that_does_not_fit_the_chosen_preset_names_the_preset(capsys) -> None:
     assert main(["train", "Hopper-v5", "--top-directions", "12"]) == 2
     said = capsys.readouterr().err.strip()
     assert said == (
@@ -109,7 +109,7 @@ def test_evidence_names_a_file_that_holds_every_seed() -> None:
             )
 
 
-def test_no_preset_says_untested_beside_its_evidence():
+def test_no_preset_says_untested_next_to_its_evidence():
     wrong = [name for name, preset in presets.load_all().items() if preset.evidence and "untested" in preset.about]
     assert wrong == []
 

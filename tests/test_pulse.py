@@ -15,7 +15,7 @@ from esker.engines.local import LocalEngine
 
 
 @pytest.mark.parametrize(("kind", "workers"), [(InlineEngine, 0), (LocalEngine, 2)])
-def test_steps_of_a_generation_are_counted_while_it_goes_on(
+def test_steps_of_a_generation_are_counted_while_it_runs(
     kind: type[Any], workers: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     seen: list[Pulse] = []

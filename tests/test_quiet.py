@@ -48,7 +48,7 @@ for _ in range(3):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interrupted_is_said_once(tmp_path: Path) -> None:
+def test_interrupted_is_reported_once(tmp_path: Path) -> None:
     flags = ["--preset", "none", "--population", "6", "--hidden", "8", "--workers", "0", "--noise", "counter"]
     command = [sys.executable, "-m", "esker", "train", "CartPole-v1", *flags, "--generations", "1000000", "--run-dir", "run"]
     environment = os.environ | {"PYTHONPATH": ROOT}

@@ -296,7 +296,7 @@ def test_wrong_requests_are_refused_with_a_reason(
     assert json.loads(text)["error"]
 
 
-def test_a_wrong_token_run_or_address_is_said_in_one_line(server: esker.WorkServer) -> None:
+def test_a_wrong_token_run_or_address_is_reported_in_one_line(server: esker.WorkServer) -> None:
     with pytest.raises(esker.UsageError, match="the token is missing or wrong"):
         esker.Worker(server.address, "sphere", "another").run(sphere)
     with pytest.raises(esker.UsageError, match="this is run 'sphere', not 'cheetah'"):
@@ -309,7 +309,7 @@ def test_a_wrong_token_run_or_address_is_said_in_one_line(server: esker.WorkServ
         esker.WorkServer("sphere", port=int(server.address.rpartition(":")[2]), token=TOKEN)
 
 
-def test_the_token_is_kept_in_a_file_of_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_kept_in_a_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("ESKER_TOKEN", raising=False)
     with pytest.raises(esker.UsageError, match="no token"):

@@ -166,7 +166,7 @@ def test_folder_that_is_no_run_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert "is not a run folder (it has no config.toml)" in capsys.readouterr().err
 
 
-def test_run_without_checkpoints_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_without_checkpoints_says_how_to_continue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.toml").write_text((small_run() / "config.toml").read_text())
     (tmp_path / "about.json").write_text((small_run() / "about.json").read_text())
     assert render(tmp_path) == 2

@@ -86,7 +86,7 @@ def lines(element: Any) -> list[str]:
 
 
 @needs_browser
-def test_curves_are_there_and_nothing_is_said_on_the_console(driver: Any, tmp_path: Path) -> None:
+def test_curves_are_there_and_nothing_is_reported_on_the_console(driver: Any, tmp_path: Path) -> None:
     open_page(driver, written(tmp_path, *compared()))
     assert lines(chart(driver, "Return")) == ["CartPole-v1/s0", "CartPole-v1/s1", "es lr=0.05: mean of 2 seeds", "es lr=0.2"]
     for title in ("Centre rank", "Steps per second", "Fitness distribution"):
@@ -353,7 +353,7 @@ def test_served_page_follows_a_live_run(driver: Any, tmp_path: Path) -> None:
         server.shutdown()
 
 
-def test_server_answers_only_its_own_name() -> None:
+def test_server_responds_only_to_its_own_name() -> None:
     with open_server([str(small_run())], 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         host, port = str(server.server_address[0]), server.server_address[1]

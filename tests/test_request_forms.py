@@ -62,7 +62,7 @@ def test_goal_none_takes_the_presets_patience_with_it(none: str | None) -> None:
     assert (config.goal, config.patience) == (None, None)
 
 
-def test_resume_with_new_limits_goes_on_after_the_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_with_new_limits_continues_after_the_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run"
     run = esker.train("CartPole-v1", run_dir=str(path), goal=1.0, patience=1, **(QUICK | {"generations": 50}))
     assert (run.status[:22], len(run.history)) == ("finished: goal reached", 1)
@@ -73,7 +73,7 @@ def test_resume_with_new_limits_goes_on_after_the_goal(tmp_path: Path, capsys: p
     assert len(run.history) == 4
 
 
-def test_preset_for_another_environment_is_said() -> None:
+def test_preset_for_another_environment_is_reported() -> None:
     notices = configure("CartPole-v1", {}, preset="hopper/ars").notices
     assert "preset hopper/ars was made for Hopper-v5, and this is CartPole-v1; its own is cartpole/es" in notices
     assert not [text for text in configure("CartPole-v1", {}).notices if "was made for" in text]

@@ -12,19 +12,19 @@ def row(generation: int, low: float, high: float, center: float, rank: int = 5, 
     return {"generation": generation, **values}
 
 
-def test_members_that_score_alike_are_said_at_20_and_200_generations() -> None:
+def test_members_that_score_the_same_are_reported_at_20_and_200_generations() -> None:
     said = stalls(row(g, -200, -200, -200) for g in range(450))
     assert [generation for generation, _ in said] == [19, 199]
     assert "same score (-200.0) for 20 generations" in said[0][1]
     assert "raise --sigma" in said[0][1]
 
 
-def test_a_generation_that_differs_begins_the_count_anew() -> None:
+def test_a_generation_that_differs_starts_the_count_again() -> None:
     said = stalls(row(g, -200, -199 if g == 15 else -200, float(g)) for g in range(36))
     assert [generation for generation, _ in said] == [35]
 
 
-def test_a_centre_that_no_member_beats_is_said() -> None:
+def test_a_centre_that_no_member_beats_is_reported() -> None:
     said = stalls(row(g, 0, 1 + g, float(g), rank=1) for g in range(30))
     assert [(generation, text.split(":")[0]) for generation, text in said] == [
         (19, "no member has beaten the centre for 20 generations")
@@ -35,14 +35,14 @@ def test_a_small_population_that_does_not_beat_the_centre_is_ordinary() -> None:
     assert stalls(row(g, 0, 1 + g, float(g), rank=1, members=4) for g in range(30)) == []
 
 
-def test_a_centre_no_better_than_at_the_start_is_said_after_50_generations() -> None:
+def test_a_centre_no_better_than_at_the_start_is_reported_after_50_generations() -> None:
     said = stalls(row(g, 0, 9, 5.0 - g / 100) for g in range(60))
     assert [(generation, text.split(" (")[0]) for generation, text in said] == [
         (49, "the centre is no better than at the start after 50 generations")
     ]
 
 
-def test_nothing_is_said_of_training_that_learns() -> None:
+def test_nothing_is_reported_about_training_that_learns() -> None:
     assert stalls(row(g, g - 5, g + 5, float(g)) for g in range(1000)) == []
 
 
@@ -51,7 +51,7 @@ def test_rows_without_members_returns_are_passed_over() -> None:
     assert [detector.see({"generation": g, "center_return": None}) for g in range(60)] == [None] * 60
 
 
-def test_a_centre_that_does_not_move_is_said_after_five_generations() -> None:
+def test_a_centre_that_does_not_move_is_reported_after_five_generations() -> None:
     rows = [row(g, 0, 9, 5.0) | {"step_mean": 0.0 if g > 1 else 0.5} for g in range(10)]
     said = stalls(rows)
     assert [(generation, text.split(":")[0]) for generation, text in said] == [

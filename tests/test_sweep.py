@@ -86,7 +86,7 @@ def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
-def test_a_stopped_sweep_goes_on_to_the_very_results_of_one_that_was_not(
+def test_a_stopped_sweep_continues_to_the_very_results_of_one_that_was_not(
     tmp_path: Path, how: signal.Signals, status: int
 ) -> None:
     arguments = ["--trials", "3", "--generations", "12", "--space", "lr=0.001..0.1:log", "--pruner", "asha", "--quiet"]
@@ -139,7 +139,9 @@ def test_a_grid_tries_every_point_once_and_ends(tmp_path: Path) -> None:
     assert sorted(points) == [(lr, how) for lr in (0.01, 0.1) for how in ("centered_rank", "normalized", "raw")]
 
 
-def test_a_sweep_goes_on_to_more_trials_and_refuses_another_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_continues_to_more_trials_and_refuses_another_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["--generations", "2", "--space", "lr=0.01..0.1", "--sampler", "random", "--pruner", "none", "--quiet"]
     assert sweep(tmp_path, "--trials", "1", *arguments) == 0
     assert sweep(tmp_path, "--trials", "3", *arguments) == 0

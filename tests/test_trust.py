@@ -96,7 +96,7 @@ def test_modules_beside_a_run_are_not_imported(option: str, tmp_path: Path, monk
     assert "evil" not in sys.modules
 
 
-def test_an_algorithm_by_path_is_not_imported_by_whoever_reads_the_run(
+def test_an_algorithm_by_path_is_not_imported_by_commands_that_read_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stranger(tmp_path / "run", algo="evil:Algorithm")
@@ -153,7 +153,7 @@ def test_python_callers_say_what_they_trust(trust: Any, tmp_path: Path) -> None:
     assert esker.evaluate(moved, episodes=1, workers=0, trust=trust)[0].returns == [16.0]
 
 
-def test_a_run_made_here_is_trusted_wherever_it_lies(tmp_path: Path, cli: Cli) -> None:
+def test_a_run_made_here_is_trusted_wherever_it_is(tmp_path: Path, cli: Cli) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "my_worlds.py").write_text(EVIL.format(mark=str(tmp_path / "mark")))

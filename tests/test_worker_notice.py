@@ -29,7 +29,7 @@ def notes(tmp_path: Path, workers: int) -> list[str]:
     return observer.notes
 
 
-def test_workers_beyond_the_cores_are_said(tmp_path: Path) -> None:
+def test_workers_beyond_the_cores_are_reported(tmp_path: Path) -> None:
     cores = available_cores()
     said = f"{cores + 1} workers for {cores} cores: they share cores"
     assert said in notes(tmp_path, cores + 1)

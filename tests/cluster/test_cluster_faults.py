@@ -112,7 +112,7 @@ def test_coordinator_killed_during_a_commit(training: Training, expected: bytes,
     assert training.finish() == expected
 
 
-def test_a_commit_that_no_other_node_acknowledges_is_said(training: Training, expected: bytes) -> None:
+def test_a_commit_that_no_other_node_acknowledges_is_reported(training: Training, expected: bytes) -> None:
     training.reach(1)
     _, engine = training.other_engine()
     os.kill(engine, signal.SIGSTOP)
@@ -128,7 +128,7 @@ def test_a_commit_that_no_other_node_acknowledges_is_said(training: Training, ex
 
 
 @pytest.mark.parametrize("disk_survives", [True, False])
-def test_logging_goes_on_from_wherever_the_coordinator_lives(two_nodes: Any, tmp_path: Path, disk_survives: bool) -> None:
+def test_logging_continues_from_wherever_the_coordinator_lives(two_nodes: Any, tmp_path: Path, disk_survives: bool) -> None:
     options = OPTIONS | {"log": ("csv", "tensorboard", "wandb"), "wandb_mode": "offline", "checkpoint_every": 2}
     training = Training(tmp_path / f"logged{disk_survives}", SLOW, **options)
     training.reach(4)

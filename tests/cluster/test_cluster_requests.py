@@ -55,14 +55,14 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str)
         configure("CartPole-v1", options, preset=None)
 
 
-def test_the_command_says_in_one_line_that_nothing_answers(cli: Cli) -> None:
+def test_the_command_says_in_one_line_that_no_cluster_responds(cli: Cli) -> None:
     done = cli("train", "CartPole-v1", "--engine", "ray", "--address", "127.0.0.1:1")
     assert done.returncode == 2
     assert done.stderr.startswith("esker: error: no Ray cluster answers at 127.0.0.1:1")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_port_in_use_and_a_head_that_does_not_answer_are_refused(cli: Cli) -> None:
+def test_a_port_in_use_and_a_head_that_does_not_respond_are_refused(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
@@ -163,7 +163,7 @@ def test_a_working_folder_is_sent_to_the_nodes(cli: Cli, two_nodes: Any, tmp_pat
     assert "telltale:make, generation 0" in done.stderr
 
 
-def test_a_viewer_waits_for_a_coordinator_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_viewer_waits_for_a_coordinator_that_does_not_respond(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import ray
 
     from esker.cluster import viewer

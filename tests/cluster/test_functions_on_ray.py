@@ -104,7 +104,7 @@ def test_a_run_is_listed_watched_and_stopped_from_elsewhere_and_resumes(two_node
     assert f"{count:,}" in attached.stdout
 
 
-def test_what_cannot_be_sent_and_what_a_node_lacks_is_said_in_one_line(two_nodes: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_sent_and_what_a_node_lacks_is_reported_in_one_line(two_nodes: Any, tmp_path: Path) -> None:
     lock = threading.Lock()
 
     def locked(network: nn.Module) -> float:

@@ -199,7 +199,7 @@ def test_a_folder_without_its_replay_is_not_resumed(tmp_path: Path) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("algo", [CEM, P_CEM], ids=["cem-rl", "p-cem-rl"])
-def test_a_killed_coordinator_goes_on_from_the_last_snapshot(two_nodes: Any, tmp_path: Path, algo: dict[str, Any]) -> None:
+def test_a_killed_coordinator_continues_from_the_last_snapshot(two_nodes: Any, tmp_path: Path, algo: dict[str, Any]) -> None:
     options = algo | {"generations": 8, "workers": 2}
     expected = alone(tmp_path / "alone", **options)
     training = Hybrid(tmp_path / f"killed-{algo['algo']}", ENV, **options)
@@ -289,7 +289,7 @@ def test_after_a_kill_of_everything_resume_ends_with_the_same_bits(tmp_path: Pat
 
 
 @pytest.mark.faults
-def test_ctrl_c_with_a_ray_of_its_own_saves_and_names_the_resume_command(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_ctrl_c_with_a_local_ray_saves_and_names_the_resume_command(tmp_path: Path, cli: Callable[..., Any]) -> None:
     small = "--hidden 8 --batch-size 8 --initial-steps 40 --results-per-generation 3 --critic-chunk 20 --workers 2"
     flags = ["--algo", "aes-rl", "--mean-update-param", "5", "--run-dir", "r", *small.split()]
     process = subprocess.Popen(
