@@ -25,8 +25,9 @@ lint: $(FOR_DEVELOPERS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(FOR_DEVELOPERS) lint
-	$(BIN)/python -m pytest
+test: $(FOR_DEVELOPERS) lint ## two files of tests at a time; those of the cluster, which starts many processes itself, alone
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/cluster
+	$(BIN)/python -m pytest tests/cluster
 
 faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, 200 random kills, 200 damaged folders, 10,000 fuzzed cases; hours
 	$(BIN)/python -m pytest tests/cluster -m 'faults or not faults'
