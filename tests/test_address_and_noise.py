@@ -1,4 +1,4 @@
-"""Randomness by address: equal addresses give equal numbers, whoever asks, and no N×d matrix is formed."""
+"""Randomness by address: equal addresses give equal numbers everywhere, and no N×d matrix is formed."""
 
 from __future__ import annotations
 

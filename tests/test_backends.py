@@ -1,4 +1,4 @@
-"""Logging back-ends: what they write, that they go on after resume, and that none of them can stop training."""
+"""Logging back-ends: what they write, that they continue after a resume, and that none of them can stop training."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def grown(generations: int = 13) -> bytes:
 
 @pytest.mark.parametrize("name", ["config.toml", "about.json", "checkpoints/000012/state.json"])
 def test_no_flipped_bit_in_a_text_file_changes_the_result(name: str, tmp_path: Path) -> None:
-    """Each flip is seen: the run goes on from an intact copy or an older snapshot, to the same parameters."""
+    """Each flip is detected: the run continues from an intact copy or an older snapshot, to the same parameters."""
     draw = random.Random(name)
     size = (small_run(**LONG) / name).stat().st_size
     for number, at in enumerate(draw.sample(range(size), 6)):
@@ -210,7 +210,7 @@ def test_a_file_too_large_for_memory_is_not_read(name: str, tmp_path: Path) -> N
 
 
 def test_a_kill_while_a_snapshot_is_replaced_loses_none(tmp_path: Path) -> None:
-    """Between the two renames the old folder lies aside; whoever locks the run next puts it back."""
+    """Between the two renames the old folder is set aside; the next process to lock the run puts it back."""
     folder = RunFolder(copy(tmp_path))
     (folder.checkpoints / "000012").rename(folder.checkpoints / ".000012-old")
     shutil.copytree(folder.checkpoints / "000008", folder.checkpoints / ".000012-new-17")

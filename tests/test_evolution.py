@@ -1,4 +1,4 @@
-"""esker.Evolution: what it computes, whoever evaluates, and what it leaves behind."""
+"""esker.Evolution: what it computes with every kind of worker, and what it leaves behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batched rewards: the members they are given, chunks, and the same answer as one by one."""
+"""Batched rewards: the members they are given, chunks, and the same result as one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults: nothing finished is lost, no wrong update is silent, and the message says how to go on."""
+"""Faults: nothing finished is lost, no wrong update is silent, and the message says how to continue."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Attends(nn.Module):
 
 
 class Squares(nn.Module):
-    """A layer that nobody knows."""
+    """A layer of an unknown kind."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Engines tell how far the generation under way is, to whoever asks from another thread."""
+"""Engines report the progress of the current generation to other threads."""
 
 from __future__ import annotations
 

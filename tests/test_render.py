@@ -119,7 +119,7 @@ def test_bare_checkpoint_of_an_older_run_uses_the_run_around_it(tmp_path: Path) 
 
 
 class Blind(gym.Env[Any, Any]):
-    """An environment that nobody can see."""
+    """An environment that cannot render."""
 
     observation_space = gym.spaces.Box(-1, 1, (2,))
     action_space = gym.spaces.Discrete(2)

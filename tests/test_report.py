@@ -64,7 +64,7 @@ def drag(driver: Any, element: Any, start: int, end: int) -> None:
 
 
 def waited(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
-    """What the condition answers, as soon as it is true; its last answer when time is up."""
+    """The condition's value as soon as it is true; its last value on time-out."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()) and time.monotonic() < deadline:
         time.sleep(0.1)

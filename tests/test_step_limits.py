@@ -1,4 +1,4 @@
-"""Limits of steps in the algorithms with gradients: kept to within one episode of each actor, and said."""
+"""Limits of steps in the algorithms with gradients: kept to within one episode of each actor, and reported."""
 
 from __future__ import annotations
 

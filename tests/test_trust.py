@@ -39,7 +39,7 @@ def wrap(env):
 
 
 def stranger(target: Path, *, forget: bool = True, **options: Any) -> Path:
-    """A run folder as somebody else would hand it over, with these options in its config.toml."""
+    """A run folder as another user would hand it over, with these options in its config.toml."""
     shutil.copytree(small_run(), target)
     for config in [target / "config.toml", *target.glob("checkpoints/*/config.toml")]:
         config.write_text(seal_toml(tomli_w.dumps(tomllib.loads(config.read_text()) | options)))

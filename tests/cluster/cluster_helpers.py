@@ -135,7 +135,7 @@ def wait_for(condition: Callable[[], bool], within: float = 180, every: float = 
 
 
 def during(action: Callable[[], None], after: float) -> threading.Thread:
-    """Do something while the test goes on."""
+    """Do something while the test runs."""
 
     def act() -> None:
         time.sleep(after)

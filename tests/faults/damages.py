@@ -1,4 +1,4 @@
-"""Damaged run folders of every algorithm: each goes on to the bits of the undamaged one, or is refused in one line.
+"""Damaged run folders of every algorithm: each continues to the bits of the undamaged one, or is refused in one line.
 
 `python tests/faults/damages.py --folders 200`
 """

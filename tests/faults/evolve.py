@@ -1,4 +1,4 @@
-"""A run of `esker.Evolution` that begins or goes on: python evolve.py RUN_DIR ITERATIONS"""
+"""A run of `esker.Evolution` that starts or resumes: python evolve.py RUN_DIR ITERATIONS"""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def run(command: list[str], path: Path) -> tuple[int, str]:
 
 
 def fill(disk: Disk, folder: Path, draw: random.Random, counts: Counter[str], end: bytes) -> None:
-    """Let commands meet a full disk, then make room and go on."""
+    """Run commands on a full disk, then make room and continue."""
     disk.leave(draw.choice([0, 4096, draw.randrange(0, 60_000), draw.randrange(0, 200_000)]))
     before = esker.Run(folder).history[-1]["generation"]
     for command in ([*RESUME, str(LAST)], *draw.sample(WRITERS, 2)):

@@ -49,7 +49,7 @@ class Fault(AssertionError):
 
 
 def command(kind: str, path: Path) -> list[str]:
-    """Begin a run, or go on with it."""
+    """Start a run, or resume it."""
     generations, options = KINDS[kind]
     if kind == "evolution":
         return [sys.executable, str(HERE / "evolve.py"), str(path), str(generations)]
@@ -108,7 +108,7 @@ def center(path: Path, generation: int) -> bytes:
 
 
 def undisturbed(kind: str, place: Path) -> bytes:
-    """The parameters that a run ends with when nobody touches it."""
+    """The parameters that an undisturbed run ends with."""
     path = place / f"calm-{kind}"
     process = start(kind, path)
     errors = process.communicate(timeout=600)[1]
@@ -143,7 +143,7 @@ def _let_it_work(process: subprocess.Popen[str], path: Path, draw: random.Random
 
 
 def _actor(pid: int) -> bool | None:
-    """Whether a process is a Ray actor; None where it is one of Ray's own, without which nothing can go on."""
+    """Whether a process is a Ray actor; None where it is one of Ray's own, without which nothing works."""
     try:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

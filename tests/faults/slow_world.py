@@ -1,4 +1,4 @@
-"""A small world that takes its time, so that there is time to kill whoever steps it."""
+"""A small world that takes its time, so that there is time to kill the process that steps it."""
 
 from __future__ import annotations
 

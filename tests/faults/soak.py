@@ -80,7 +80,7 @@ class Soak:
         return int(note.read_text() or 0) if note.exists() else 0
 
     def compare(self) -> list[str]:
-        """Print the second tenth beside the last; returns what changed too much."""
+        """Print the second tenth next to the last; returns what changed too much."""
         tenth = max(2, len(self.looks) // 10)
         first, last = self.looks[tenth : 2 * tenth + 1], self.looks[-tenth - 1 :]
         figures = {

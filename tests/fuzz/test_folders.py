@@ -1,4 +1,4 @@
-"""Damaged run folders: every command that reads one goes on from what is intact, or refuses in one line."""
+"""Damaged run folders: every command that reads one continues from what is intact, or refuses in one line."""
 
 from __future__ import annotations
 

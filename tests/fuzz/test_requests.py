@@ -1,4 +1,4 @@
-"""Command lines, configuration files and inline JSON that nobody would write: refused in one line, or done."""
+"""Command lines, configuration files and inline JSON that make no sense: refused in one line, or done."""
 
 from __future__ import annotations
 
