@@ -109,13 +109,13 @@ def train(
 ) -> Run:
     """Train a policy on an environment: a Gymnasium id, `module:name`, a class or function that makes one, or an instance.
 
-    Options are those of `esker train --help`, with underscores. Without `algo` it is what the preset or the configuration
-    says, else es. `on_generation` sees every row of the journal,
-    `on_checkpoint` every snapshot written; either may return True, or a text that says why, to stop. `on_stop` sees the
-    run when it has ended, however it did. `observer` sees rows, notes and members' returns beside the console (in its place
-    where it has `is_display = True`). `trust` names modules that a run given as `init_from` may import; `foreign` holds
-    options under RLlib's or AES-RL's names, as `config` may, and counts more than that.
-    What is wrong with the request raises UsageError, what fails under way RunError.
+    Options are those of `esker train --help`, with underscores. Without `algo` it is the preset's or the configuration's,
+    else es. `on_generation` sees every row of the journal, `on_checkpoint` every snapshot written; either may return True,
+    or a text that says why, to stop. `on_stop` sees the run when it has ended, however it did. `observer` sees rows, notes
+    and members' returns besides the console (instead of it where it has `is_display = True`). `trust` names modules that a
+    run given as `init_from` may import; `foreign` holds options under RLlib's or AES-RL's names, as `config` may, and takes
+    precedence over it.
+    A wrong request raises UsageError, a failure while running RunError.
     """
     request = configure(env, options, algo=algo, preset=preset, config=config, foreign=foreign)
     for name in request.config.log:  # found before anything is written
@@ -199,7 +199,7 @@ def _told(on_stop: Callable[[Run], None] | None) -> Callable[[Path, Outcome | No
 
 
 def _known(config: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's options as it left them; coming home from a cluster, without those that only a cluster has."""
+    """A run's stored options; off a cluster, without those that only a cluster has."""
     left = CLUSTER_OPTIONS if changes.get("engine") == "local" else ()
     return {name: value for name, value in vars(config).items() if name not in left}
 
@@ -228,7 +228,7 @@ def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run
 
 
 def _watch(folder: RunFolder, environment: Any, observer: Observer, notices: list[str]) -> Run:
-    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+    """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; a killed viewer does not."""
     from esker.cluster.submit import run_on_cluster
 
     folder.unlock()

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(error), 1)
     except KeyboardInterrupt as error:
         return _say(str(error) or "interrupted", 130)
-    except BrokenPipeError:  # the reader of our output went away
+    except BrokenPipeError:  # the reader of the output is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except OSError as error:
@@ -58,17 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _os_error(error: OSError) -> str:
-    """What the system refused, in one line with the file's name."""
+    """An OSError in one line, with the file's name."""
     where = f"{str(error.filename)!r}: " if error.filename is not None else ""
     return " ".join(f"{where}{error.strerror or error or type(error).__name__}".split())
 
 
 def _open_working_folder(namespace: Namespace) -> None:
-    """Let modules of the working folder be imported, where the request names them; a run read there must not."""
+    """Let modules of the working folder be imported, where the request names them; reading a run must not import any."""
     if getattr(namespace, "imports_here", False):  # `module:make_env` means the user's own folder too
         sys.path.insert(0, os.getcwd())
     elif getattr(namespace, "trust", None):
-        sys.path.append(os.getcwd())  # last: it shadows nothing that is installed
+        sys.path.append(os.getcwd())  # last: it must not shadow installed modules
 
 
 def _say(text: str, status: int) -> int:

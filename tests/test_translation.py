@@ -1,4 +1,4 @@
-"""Other systems' keys in --config and on the command line: translated with a notice once all layers are known, or refused."""
+"""Other systems' keys in --config and on the command line: translated with a notice, or refused."""
 
 from __future__ import annotations
 

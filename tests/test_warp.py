@@ -1,4 +1,4 @@
-"""MuJoCo Warp's worlds compared with Gymnasium's environments, on Warp's CPU backend: slow to compile, so only where asked for.
+"""MuJoCo Warp's worlds compared with Gymnasium's environments, on Warp's CPU backend: slow to compile, so only on request.
 
 `ESKER_TEST_WARP=1 pytest tests/test_warp.py`
 """

@@ -18,14 +18,14 @@ About = dict[str, Any]  # what a run began with: spaces, versions, numeric finge
 
 
 class Engine(Protocol):
-    """Whatever a state's `advance` works with; closed whatever happens."""
+    """What a state's `advance` works with; always closed."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class Workers:
-    """What an algorithm wants of a cluster: workers (None: every CPU), perhaps a critic in its own process."""
+    """What an algorithm needs of a cluster: workers (None: every CPU), perhaps a critic in its own process."""
 
     count: int | None
     critic: bool = False
@@ -71,6 +71,6 @@ class Algorithm:
     # What a configuration leaves open until the environment has been looked at; returns notices too.
     complete: Callable[[Any, Environment, Env], tuple[Any, list[str]]] = as_it_is
     commits_facts: bool = True  # otherwise a generation is committed as a snapshot
-    # What takes an environment's place, found again from a run's configuration and description. Raises UsageError.
+    # What replaces an environment, found again from a run's configuration and description. Raises UsageError.
     find: Callable[[Any, About], Any] | None = None
     resumable: frozenset[str] = RESUMABLE  # options that a resumed run may change

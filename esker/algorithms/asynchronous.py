@@ -40,7 +40,7 @@ from esker.tasks.hybrid import HybridTask
 from esker.tasks.requests import Answer, Arrays, Rollout, Training, Trial, TrialResult
 
 RECENT = 10  # an RL individual gets as many updates as this many of the last episodes had steps
-Course = Generator[Trial, TrialResult, None]  # what becomes of an individual: it asks for trials and is sent the results
+Course = Generator[Trial, TrialResult, None]  # an individual's course: it yields trials and is sent their results
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Asynchronous(Hybrid):
         self.seal()
 
     def evolve(self, parts: Parts) -> Row:
-        """Individuals come and go until enough of them moved the distribution, and the mean they began with is evaluated."""
+        """Run individuals until enough of them moved the distribution, and the mean they began with is evaluated."""
         config = self.config
         self._told: list[Told] = []
         self._start = self.strategy.mean
@@ -81,7 +81,7 @@ class Asynchronous(Hybrid):
             self._enqueue(self._center_evaluation())
         while len(self._told) < config.results_per_generation and not self.spent:
             self._work(parts)
-        while self.spent and (self._under_way or self._waiting):  # actors finish what they are at, and it is told
+        while self.spent and (self._under_way or self._waiting):  # actors finish their work, which is told
             self._work(parts, begin_new=False)
         if self._center is None and self.mean_serves:
             self._enqueue(self._center_evaluation())
@@ -98,7 +98,7 @@ class Asynchronous(Hybrid):
         if self.mean_episodes is None:
             self._tell(result, rl)
             return
-        mean = self.strategy.mean  # the very tensor, which is another one as soon as the mean has moved
+        mean = self.strategy.mean  # a new tensor replaces this one when the mean moves
         evaluated = yield self._mean_trial(self.mean_episodes)
         if self.mean_serves and mean is self._start and self._center is None:
             self._center = evaluated  # counted with the row
@@ -153,7 +153,7 @@ class Asynchronous(Hybrid):
             self.critic.begin(parts.pool, self.strategy.mean.numpy(), self.progress.training_steps)
 
     def _catch_critic_up(self, parts: Parts) -> None:
-        """Deterministic: the critic does now what it may do by now, and nothing else happens meanwhile."""
+        """Deterministic: the critic makes all updates that are due, and nothing else happens meanwhile."""
         steps = self.progress.training_steps
         while self._trains and self.config.deterministic and self.critic.due(steps):
             (answer,) = ask_all(parts.pool, [self.critic.work(self.strategy.mean.numpy(), steps)])

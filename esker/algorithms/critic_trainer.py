@@ -13,7 +13,7 @@ from esker.tasks.requests import Answer, Arrays, CriticDone, CriticWork
 
 
 class CriticTrainer:
-    """Hands chunks of critic training out. `bounded`: never more updates than there were environment steps."""
+    """Hands out chunks of critic training. `bounded`: never more updates than there were environment steps."""
 
     def __init__(self, task: HybridTask, chunk: int, bounded: bool) -> None:
         self.task = task

@@ -93,7 +93,7 @@ class EvolutionStrategy(Center):
         used = sum(r.length for r in results) + sum(r.length for r in center)
         evaluated = sum(r.length for r in plan.results.values())
         fitness = np.array([r.fitness for r in results]).reshape(members).mean(axis=1)
-        if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
+        if np.isnan(fitness).all():  # checked before the commit: the state must be able to move by a fact
             self._refuse(results[0])
         return Facts(
             generation=np.array([self.generation]),
@@ -124,7 +124,7 @@ class EvolutionStrategy(Center):
         return conclude(record, self, [result.total for result in plan.of_center()])
 
     def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
-        """Start from other parameters than drawn ones, with the statistics or the reference batch they were trained with."""
+        """Start from given parameters, with the statistics or the reference batch they were trained with."""
         self.task = self.task.with_reference(reference)
         self.strategy.center.numpy()[:] = center
         if statistics is not None:

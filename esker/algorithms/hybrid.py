@@ -1,6 +1,6 @@
 """What the algorithms with gradients share: counters, rows of the journal, snapshots, evaluation of the centre.
 
-Their individuals are trained, not addressed, so a generation is committed as a snapshot: everything that moves, and how
+Their individuals are trained, not addressed, so a generation is committed as a snapshot: the whole state, and how
 many rows of the replay file belong to it. What came after the newest intact snapshot is trained again.
 """
 
@@ -55,12 +55,12 @@ class Parts:
     aside: Callable[[int, Answer], None] | None = None
 
     def ask(self, requests: Sequence[Trial]) -> list[TrialResult]:
-        """What became of some individuals, in their order, by however many actors there are."""
+        """The results of some individuals, in their order, by any number of actors."""
         answers = ask_all(self.pool, requests, self.aside)
         return [answer for answer in answers if isinstance(answer, TrialResult)]
 
     def close(self) -> None:
-        """End the workers, and let the replay memory go."""
+        """End the workers, and free the replay memory."""
         self.pool.close()
         self.replay.rows.close()
 

@@ -31,7 +31,7 @@ class Record(Protocol):
 
 
 class State(Protocol):
-    """What an algorithm is to its loop."""
+    """An algorithm's state, as the loop sees it."""
 
     config: Any
     progress: Any
@@ -47,7 +47,7 @@ class State(Protocol):
         ...
 
     def conclude(self, engine: Any, record: Record) -> Row | None:
-        """The run is done: evaluate the last centre, which takes part in the choice of the best; returns the reading."""
+        """The run is done: evaluate the last centre, which takes part in the choice of the best; returns its row."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -61,7 +61,7 @@ class State(Protocol):
 
 
 class OnRow(Protocol):
-    """Is shown each row, with the returns of its members where there are any; returns why to stop, or None."""
+    """Called with each row, and the returns of its members if there are any; returns why to stop, or None."""
 
     def __call__(self, row: Row, returns: Returns | None = None) -> str | None: ...
 
@@ -75,7 +75,7 @@ class Outcome:
 
 
 def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: StallDetector | None = None) -> Outcome:
-    """Go from the state's generation to a stop condition; `on_row` is shown each row and may stop it.
+    """Run generations until a stop condition; `on_row` is called with each row and may stop the run.
 
     `stalls` sees every row; its warning becomes the row's `note`.
     """
@@ -96,7 +96,7 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
 
 
 def conclude(record: Record, state: State, returns: Sequence[float]) -> Row:
-    """Let the centre that a run ended with take part in the choice of the best; returns what was seen of it.
+    """Let the last centre take part in the choice of the best; returns its evaluation.
 
     Nothing of this is committed: a resumed run sees the same episodes as those of its next generation.
     """

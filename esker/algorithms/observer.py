@@ -22,7 +22,7 @@ class Pulsed(Protocol):
     """An observer that also shows the generation under way."""
 
     def pulse(self, source: Pulsing | None) -> None:
-        """Where to read how far it is; None: nowhere any more."""
+        """The source of its progress; None: there is none any more."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Training that goes nowhere, told from rows of the journal alone: what is seen, and what to try."""
+"""Training that makes no progress, detected from the journal alone, and what to try."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_BETTER = (
 
 @dataclass
 class StallDetector:
-    """Sees every row once, in order; returns a sentence when a stall has lasted long enough to be worth one.
+    """Sees every row once, in order; returns a warning when a stall has lasted long enough.
 
     `after(rows)` has seen a run's earlier rows.
     """
@@ -55,7 +55,7 @@ class StallDetector:
         return detector
 
     def see(self, row: Row) -> str | None:
-        """What to say of this generation, if anything."""
+        """The warning about this generation, if any."""
         self._remember(row)
         low, high = row.get("return_min"), row.get("return_max")
         self.alike = self.alike + 1 if low is not None and low == high else 0

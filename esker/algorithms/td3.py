@@ -1,6 +1,6 @@
 """TD3 as an algorithm: one environment, one update for every step; a generation is some whole episodes.
 
-Exploration and batches are addressed by episode, and a generation begins with a reset: a resumed run meets the same
+Exploration and batches are addressed by episode, and a generation begins with a reset: a resumed run sees the same
 numbers as one that never stopped.
 """
 

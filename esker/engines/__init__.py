@@ -1,1 +1,1 @@
-"""Engines: where evaluation happens. They move items and results about and know nothing of strategies."""
+"""Engines: where evaluation happens. They move items and results and know nothing of strategies."""

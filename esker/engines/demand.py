@@ -1,4 +1,4 @@
-"""What a run asks of a cluster."""
+"""What a run needs of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a run wants of a cluster: workers (None: every CPU) and what each node must give; `node`: only that one."""
+    """What a run needs of a cluster: workers (None: every CPU) and resources of each node; `node`: only that one."""
 
     workers: int | None = None
     cpus_per_worker: float = 1.0
@@ -33,12 +33,12 @@ class Demand:
 
 
 def demand_of(config: ClusterOptions, workers: int | None) -> Demand:
-    """What a configuration wants of a cluster."""
+    """What a configuration needs of a cluster."""
     return Demand(workers, config.cpus_per_worker, config.gpus_per_node, dict(config.resources))
 
 
 def critic_demand(config: HybridConfig) -> Demand:
-    """Where a critic trains in its own process: on a node with a GPU if it wants one, else beside the loop."""
+    """Where a critic trains in its own process: on a node with a GPU if it needs one, else next to the loop."""
     ray = import_ray()
     if config.device == "cpu":
         return Demand(1, 0.0, node=ray.get_runtime_context().get_node_id())
@@ -51,7 +51,7 @@ def gpu_left(nodes: list[dict[str, Any]], taken: float) -> float:
 
 
 def import_ray() -> Any:
-    """The package, or the remedy."""
+    """Ray, or UsageError with how to install it."""
     try:
         import ray
     except ImportError as error:

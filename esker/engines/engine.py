@@ -12,7 +12,7 @@ from esker.tasks.task import Job, Result, Task, silent_board
 
 @dataclass(frozen=True)
 class Pulse:
-    """How far the generation under way is: steps so far, and what is done of how much, where that is known."""
+    """Progress of the current generation: steps so far, and items done of all, where that is known."""
 
     steps: int
     done: int = 0
@@ -42,7 +42,7 @@ class InlineEngine:
         self._before = 0
 
     def pulse(self) -> Pulse | None:
-        """How far the generation under way is; asked from another thread."""
+        """Progress of the current generation; called from another thread."""
         plan = self._plan
         return None if plan is None else Pulse(self._board[0] - self._before, len(plan.results), plan.known)
 

@@ -80,7 +80,7 @@ class LocalEngine:
             self._pump(plan)
         for worker in self._workers.values():
             self._send(worker, Drop())
-            if not worker.items:  # it has nothing more to say of this generation: do not wait for its farewell
+            if not worker.items:  # it has nothing left of this generation: do not wait for its last message
                 worker.in_generation = False
                 worker.farewells += 1
         while any(worker.in_generation for worker in self._workers.values()):
@@ -89,7 +89,7 @@ class LocalEngine:
         self._sharing = sharing_after((result.length for result in plan.results.values()), work)
 
     def pulse(self) -> Pulse | None:
-        """How far the generation under way is; asked from another thread."""
+        """Progress of the current generation; called from another thread."""
         plan = self._plan
         if plan is None or plan.complete is not None:
             return None
@@ -143,7 +143,7 @@ class LocalEngine:
             self._send(worker, Items(items, last))
 
     def _pump(self, plan: Plan) -> None:
-        """Wait for workers to say something, and act on it."""
+        """Wait for messages of workers, and act on them."""
         for heard, _ in self._ears.select(self._supervisor.patience(self.step_timeout)):
             worker: Worker | None = heard.data
             if worker is None:

@@ -33,7 +33,7 @@ ABANDONED_AFTER = 60.0  # seconds without a call from a coordinator, after which
 
 
 class Outdated(Exception):
-    """A coordinator that has been replaced gave an order."""
+    """An order from a coordinator that has been replaced."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class NodeEngine:
         self._noise: TableNoise | None = None
 
     def open(self, epoch: int, setup: NodeSetup, workers: int, slots: int | None) -> Welcome:
-        """Start the workers, or say why this node cannot take part. An engine that is open already stays as it is."""
+        """Start the workers, or return why this node cannot take part. An engine that is open already stays as it is."""
         with self._lock:
             self._obey(epoch)
             if self._welcome is None:
@@ -200,12 +200,12 @@ class NodeEngine:
                 self._close_plan()
 
     def touch(self, epoch: int) -> None:
-        """A sign of life from the coordinator."""
+        """A heartbeat of the coordinator."""
         with self._lock:
             self._obey(epoch)
 
     def pids(self) -> list[int]:
-        """The worker processes, for those who want to watch or to break them."""
+        """The worker processes, for tests and monitoring."""
         return [] if self._engine is None else self._engine.pids
 
     def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
@@ -231,7 +231,7 @@ class NodeEngine:
     def _obey(self, epoch: int) -> None:
         if epoch < self._epoch:
             raise Outdated(f"coordinator {epoch} was replaced by {self._epoch}")
-        if epoch > self._epoch:  # whatever an older coordinator had under way is of no use to the new one
+        if epoch > self._epoch:  # an older coordinator's work is of no use to the new one
             self._close_plan()
             self._epoch, self._round = epoch, None
         self._heard_at = time.monotonic()

@@ -38,7 +38,7 @@ class NodePool:
         self._rows: SharedRows | None = None
 
     def open(self, epoch: int, setup: NodeSetup, workers: int, slots: int | None) -> Welcome:
-        """Start the workers, or say why this node cannot take part."""
+        """Start the workers, or return why this node cannot take part."""
         if self._welcome is None:
             self._welcome, task = received(setup)
             if task is not None:
@@ -77,7 +77,7 @@ class NodePool:
         """A heartbeat, which needs no answer: Ray ends this actor with the process that made it."""
 
     def pids(self) -> list[int]:
-        """The worker processes, for those who want to watch or to break them."""
+        """The worker processes, for tests and monitoring."""
         pools = [self._free.get() for _ in range(self._free.qsize())]
         for pool in pools:
             self._free.put(pool)

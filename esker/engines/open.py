@@ -21,7 +21,7 @@ MOST_WORKERS = 1024  # of one machine
 
 
 class Site(Protocol):
-    """What an engine on a cluster is told of its run."""
+    """What an engine on a cluster knows of its run."""
 
     @property
     def fingerprint(self) -> str | None: ...

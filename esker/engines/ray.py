@@ -84,7 +84,7 @@ class RayEngine:
         self._roster.close()
 
     def _admit(self) -> None:
-        """Take in nodes that have become ready, and say what the roster has to say. Without any node, wait for one."""
+        """Take in nodes that have become ready, and pass on the roster's notices. Without any node, wait for one."""
         self._say_notes()
         while True:
             try:

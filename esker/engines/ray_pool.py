@@ -21,7 +21,7 @@ from esker.errors import RunError
 from esker.learners.replay import Replay
 from esker.tasks.requests import Answer, CriticWork, Failed, Request
 
-LOOK_EVERY = 0.25  # seconds between two looks for nodes that have come
+LOOK_EVERY = 0.25  # seconds between two checks for new nodes
 PIECE = 8_000_000  # bytes of replay rows in one message
 PIECES_UNDER_WAY = 4  # so that a long replay does not fill Ray's object store
 
@@ -61,7 +61,7 @@ class RayPool:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes on which individuals are tried."""
+        """The nodes on which individuals are evaluated."""
         return [site.node for site in self._sites if site.kind == "actor"]
 
     @property
@@ -71,7 +71,7 @@ class RayPool:
 
     @property
     def workers(self) -> int:
-        """The worker processes that try individuals, over all nodes."""
+        """The worker processes that evaluate individuals, over all nodes."""
         return sum(node.workers for node in self.nodes)
 
     def idle(self, kind: Kind) -> int:
@@ -143,7 +143,7 @@ class RayPool:
         import ray
 
         if site.end <= first:
-            site.first = site.end = first  # it has nothing of use: begin here
+            site.first = site.end = first  # it has nothing useful: start here
         in_use = [count for _, request in site.work.values() if (count := self._rows_of(request))]
         oldest = max(0, min([*in_use, end]) - self._capacity)
         rows, sent = self._replay.rows.first(end), []

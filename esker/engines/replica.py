@@ -8,7 +8,7 @@ from typing import IO
 
 
 class Replica:
-    """Facts grow in a file that no name leads to, so that nothing is left behind; the other files are small."""
+    """Facts grow in an anonymous file, so that nothing is left behind; the other files are small."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -15,7 +15,7 @@ from esker.errors import RunError, UsageError
 
 NAMESPACE = "esker"
 SLOTS_LABEL = "esker-slots"
-FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later ones, and returning ones, have for ever
+FIRST_NODE_WITHIN = 120.0  # seconds to wait for the first node; later and returning ones may take as long as they need
 LOOK_EVERY = 1.0
 TOUCH_EVERY = 10.0
 PENDING_AFTER = 15.0  # seconds after which a node that has not responded is noted
@@ -24,7 +24,7 @@ TRIES = 3  # engines that die at their start this often make a node unfit
 
 @dataclass(eq=False)
 class Node:
-    """One node's engine as its engine of engines sees it."""
+    """One node's engine, as the Ray engine sees it."""
 
     id: str
     name: str
@@ -65,7 +65,7 @@ class Roster:
             return any(node.opening is not None for node in self._nodes.values())
 
     def give_up(self, since: float) -> None:
-        """Raise what keeps the first node away: UsageError where all are refused, RunError where none came in time."""
+        """Raise why no first node came: UsageError where all are refused, RunError where none came in time."""
         waited = time.monotonic() - since
         refusals = list(self.refusals.values())
         if refusals and not self.starting() and waited > 5:
@@ -97,7 +97,7 @@ class Roster:
 
     def _watch(self) -> None:
         while not self._closed.is_set():
-            with contextlib.suppress(Exception):  # the head may be down: the nodes work on, and it may come back
+            with contextlib.suppress(Exception):  # the head may be down: the nodes keep working, and it may come back
                 self._look()
             self._closed.wait(LOOK_EVERY / 5 if self.starting() else LOOK_EVERY)
 

@@ -1,4 +1,4 @@
-"""Worker processes of this machine: started, looked after, ended. The engine of generations and the pool share it."""
+"""Worker processes of this machine: started, watched, ended. The engine of generations and the pool share it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WorkerProcess:
             pass_fds=[*given[:3], *supervisor.descriptors],
             env=os.environ | SINGLE_THREAD | inherited(supervisor.path),
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the parent's to handle
+            start_new_session=True,  # the parent handles Ctrl-C
         )
         theirs.close()
         self.row = row
@@ -92,7 +92,7 @@ class Supervisor:
         return LOOK_EVERY if step_timeout is None else min(max(step_timeout / 4, 0.01), LOOK_EVERY)
 
     def found_stopped(self, workers: Iterable[W]) -> list[W]:
-        """Workers that someone stopped (SIGSTOP), seen so twice: they would hold their work for ever."""
+        """Workers found stopped (SIGSTOP) twice: they would hold their work forever."""
         if time.monotonic() - self._looked_at <= LOOK_EVERY:
             return []
         self._looked_at, found = time.monotonic(), []
@@ -112,7 +112,7 @@ class Supervisor:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, as by SIGSTOP; False where that cannot be told."""
+    """Whether a process is stopped, as by SIGSTOP; False if unknown."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (OSError, IndexError):  # gone, or a system without /proc

@@ -83,7 +83,7 @@ class FunctionEvolution(Center):
         """What leaves a complete generation."""
         batch = plan if isinstance(plan, Batch) else _as_batch(plan)
         fitness = batch.fitness.mean(axis=1)
-        if np.isnan(fitness).all():  # found before the commit: a fact must be one that the state can move by
+        if np.isnan(fitness).all():  # checked before the commit: the state must be able to move by a fact
             first = None if isinstance(plan, Batch) else plan.of_members()[0].error
             raise RunError(f"iteration {self.generation}: every member failed" + (f", the first: {first}" if first else ""))
         return Facts(

@@ -32,7 +32,7 @@ class Actors:
         self._burst = Bursts(self.spec, lambda source: self.update(source.draw(), self._critic), self)
 
     def begin(self, rows: Vector) -> None:
-        """Take parameters on, with fresh optimizers."""
+        """Take over parameters, with fresh optimizers."""
         self.network.flat.copy_(torch.from_numpy(stacked(list(rows), self.spec.actor_sizes)))
         reset(self.optimizer)
 

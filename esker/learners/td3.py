@@ -130,7 +130,7 @@ class Actor:
         self._burst = Bursts(spec, lambda source: self.update(source.draw(), self._critic), self)
 
     def begin(self, row: Vector) -> None:
-        """Take parameters on, with a fresh optimizer."""
+        """Take over parameters, with a fresh optimizer."""
         self.network.flat.copy_(torch.from_numpy(np.array(row)))
         reset(self.optimizer)
 

@@ -32,7 +32,7 @@ class OneMLP:
         self._some: dict[int, list[tuple[Batch, Batch, Batch]]] = {}
 
     def become(self, parameters: Vector) -> None:
-        """Take parameters on."""
+        """Take over parameters."""
         for kept, (weight, bias) in zip(self._weights, self.network.layers(parameters), strict=True):
             kept[:-1], kept[-1] = weight.T, bias
 

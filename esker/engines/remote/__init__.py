@@ -1,1 +1,1 @@
-"""Workers of a user's own: processes that fetch slices of a generation over HTTP and report scores."""
+"""User-written workers: processes that fetch slices of a generation over HTTP and report scores."""

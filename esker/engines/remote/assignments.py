@@ -1,4 +1,4 @@
-"""Which worker holds which items of a generation: slices by measured speed, given back when a worker falls silent."""
+"""Which worker holds which items of a generation: slices by measured speed, returned when a worker goes silent."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Assignments:
         self.plan: Plan | None = None
 
     def begin(self, plan: Plan) -> None:
-        """A new generation: what workers hold of another one is of no use any more."""
+        """A new generation: what workers hold of an older one is dropped."""
         self.plan = plan
         for holder in self.workers.values():
             holder.items.clear()
 
     def hear(self, worker: str, now: float) -> Holder:
-        """A sign of life; a worker that was not known joins."""
+        """A heartbeat; an unknown worker joins."""
         holder = self.workers.setdefault(worker, Holder(now))
         holder.heard_at = now
         return holder

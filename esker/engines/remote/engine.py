@@ -1,4 +1,4 @@
-"""An engine whose workers are a user's own: the items of a plan go to the workers that ask the server for them."""
+"""An engine with user-written workers: the items of a plan go to the workers that ask the server for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Addressed(Protocol):
 
 
 class RemoteEngine:
-    """Evaluates plans by the workers of a server, which stays open: it is its maker's."""
+    """Evaluates plans by the workers of a server, which stays open: its owner closes it."""
 
     def __init__(self, server: WorkServer, task: Addressed) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""`esker.Worker`: a process of a user's own that evaluates members of a run however it likes, and reports scores.
+"""`esker.Worker`: a user-written process that evaluates members of a run in any way, and reports scores.
 
 It may join and leave at any time. When the coordinator is gone it waits for it to come back, and continues.
 """
@@ -26,7 +26,7 @@ from esker.noise.counter import CounterNoise
 from esker.noise.directions import Vector
 from esker.noise.population import Population
 
-ALIVE_EVERY = 2.0  # seconds between signs of life while a slice is evaluated
+ALIVE_EVERY = 2.0  # seconds between heartbeats while a slice is evaluated
 AGAIN_AFTER = 0.5  # seconds until a coordinator that does not respond is asked again
 
 
@@ -132,7 +132,7 @@ class Worker:
         return Work(found["generation"], items, tuple(members), seeds, center, rows, found["center"])
 
     def _ask(self, path: str, **body: Any) -> dict[str, Any]:
-        """One request; a coordinator that is away is waited for."""
+        """One request; waits for a coordinator that is away."""
         until = time.monotonic() + self.patience
         while True:
             try:
