@@ -1,4 +1,4 @@
-"""A run whose loop is in a user's own process, shown to the cluster: `esker attach`, `stop` and `runs --cluster` find it.
+"""A run whose loop is in the user's process, shown to the cluster: `esker attach`, `stop` and `runs --cluster` find it.
 
 The board is a named actor next to that process. It ends with it; the run folder is what continues the run.
 """
@@ -20,7 +20,7 @@ from esker.runs.folder import RunFolder
 
 
 class Board:
-    """Answers viewers as a coordinator does, with what the process of the loop tells it."""
+    """Serves viewers as a coordinator does, with what the loop's process reports."""
 
     def __init__(self, name: str, path: str, shown: Any, rows: list[Row]) -> None:
         self._name, self._path, self._shown = name, path, shown

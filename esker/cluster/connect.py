@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting a small one of our own; and saying clearly why that is not possible."""
+"""Joining a Ray cluster, or starting a small local one, with clear errors."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def join(address: str, working_dir: str | None = None) -> None:
 
 
 def check_demand(demand: Demand) -> list[str]:
-    """Refuse what no node of the cluster can give, naming what it has. Answers a notice where less is there than wanted."""
+    """Refuse what no node of the cluster can give, naming what it has. Returns a notice if there is less than requested."""
     import ray
 
     nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
@@ -138,7 +138,7 @@ def check_demand(demand: Demand) -> list[str]:
 def _start_own(config: ClusterOptions, workers: int | None) -> None:
     global _own_ray
     _prepare_environment(new_token=True)
-    # Never more than there are: workers beyond the cores take turns, and hundreds of them do not start in time.
+    # Never more than there are cores: hundreds of workers would not start in time.
     cores = available_cores()
     cpus = cores if workers is None else min(workers * config.cpus_per_worker, cores)
     try:
@@ -164,7 +164,7 @@ def _prepare_environment(new_token: bool) -> None:
 
 
 def reach(address: str) -> None:
-    """Whether something listens there, before Ray waits for it in silence."""
+    """Whether something listens there: Ray would wait silently."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(f"address is {address!r}; expected HOST:PORT or auto")

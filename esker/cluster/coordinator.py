@@ -250,7 +250,7 @@ class Coordinator:
         return engine
 
     def _former_end(self, folder: RunFolder) -> BaseException | None:
-        """How a former life of this coordinator had ended the run, before it died while viewers looked on."""
+        """How a former life of this coordinator had ended the run, before it died with viewers attached."""
         import ray
 
         if not ray.get_runtime_context().was_current_actor_reconstructed:
@@ -262,7 +262,7 @@ class Coordinator:
         return KeyboardInterrupt(f"the run had been interrupted; {more}") if status == "interrupted" else None
 
     def _recover(self) -> tuple[ReplicatedFolder, int]:
-        """The newest of: the folder on this disk, copies that nodes hold, what the starter sent. And our epoch."""
+        """The newest of: the folder on this disk, copies on nodes, what the starter sent; and a new epoch."""
         path = Path(self._request.path)
         folder = ReplicatedFolder(path)
         held, epoch = _copies_held(self._request.name)
@@ -316,7 +316,7 @@ def _copies_held(run: str) -> tuple[list[tuple[tuple[int, int], Any]], int]:
 
 
 def _set_aside(path: Path, here: int | None) -> None:
-    """Facts on this disk that are behind the copy are replaced; nothing else needs to go."""
+    """Replace facts on this disk that are older than the copy."""
     if here is not None:
         (path / "facts").unlink(missing_ok=True)
 

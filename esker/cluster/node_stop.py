@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from esker.errors import UsageError
 
 ADDRESS = re.compile(r"--gcs-address=(\S+?:\d+)")
-PATIENCE = 10.0  # seconds that processes have to end by themselves
+PATIENCE = 10.0  # seconds that processes have to end on their own
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def stop_node(address: str | None) -> tuple[str, int]:
     """
     found = ray_processes(_listing())
     known = sorted({process.address for process in found})
-    # A head has several names; where none is the one given, its port tells it.
+    # A head has several names; where none is the one given, its port identifies it.
     chosen = (
         known if address is None else [address] if address in known else [o for o in known if _port(o) == _port(address)]
     )
@@ -77,7 +77,7 @@ def _port(address: str) -> str:
 
 
 def end_processes(pids: set[int]) -> None:
-    """End processes: politely, then without asking."""
+    """End processes: SIGTERM, then SIGKILL."""
     _signal(pids, signal.SIGTERM)
     deadline = time.monotonic() + PATIENCE
     while any(map(_alive, pids)) and time.monotonic() < deadline:

@@ -33,7 +33,7 @@ class ReplicatedFolder(RunFolder):
         self._alone = False  # the last commit is on this disk only, although there were other nodes
 
     def replicate_to(self, engine: RayEngine, epoch: int, own_node: str, note: Callable[[str], None]) -> None:
-        """Copy to this engine's nodes from now on; `note` is told when none of them acknowledges."""
+        """Copy to this engine's nodes from now on; `note` is called when none of them acknowledges."""
         self._engine, self._epoch, self._own_node, self._note = engine, epoch, own_node, note
         self._files = essentials(self, facts=False)
 
@@ -52,7 +52,7 @@ class ReplicatedFolder(RunFolder):
         self._alone = alone if others else self._alone
 
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
-        """Write a snapshot; it travels with the next commit."""
+        """Write a snapshot; it is sent with the next commit."""
         super().checkpoint(snapshot, best=best, latest=latest)
         if self._engine is not None:
             self._files = essentials(self, facts=False)

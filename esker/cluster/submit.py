@@ -41,7 +41,7 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
         end = viewer.stop(coordinator, name)
     try:
         viewer.bring_home(coordinator, name, path)
-    finally:  # why a run ended matters more than why its folder did not come home
+    finally:  # why a run ended matters more than why its folder was not copied
         if end.kind == "failed":
             raise RunError(end.text)
         if end.kind == "refused":

@@ -17,7 +17,7 @@ from esker.errors import RunError, UsageError, nearest
 from esker.runs.folder import RunFolder
 
 PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
-UNANSWERED = 10.0  # and seconds more after which it counts as away
+UNANSWERED = 10.0  # and seconds more after which it counts as gone
 
 
 def launch(request: Request, files: dict[str, bytes], place: Any, gpus: float = 0) -> Any:
@@ -61,7 +61,7 @@ def active_names() -> list[str]:
 
 
 def summaries() -> list[Summary]:
-    """Every active run in one line; those whose coordinator does not answer are left out."""
+    """Every active run in one line; those whose coordinator does not respond are left out."""
     import ray
 
     calls: list[Any] = [ray.get_actor(name, namespace=NAMESPACE).summary.remote() for name in active_names()]
@@ -121,7 +121,7 @@ def bring_home(coordinator: Any, name: str, path: Path) -> bool:
 
 
 def make_way(name: str) -> None:
-    """Make way for a new coordinator: one whose run has ended is dismissed, an active one raises UsageError."""
+    """Make room for a new coordinator: one whose run has ended is removed, an active one raises UsageError."""
     import ray
 
     if name not in active_names():

@@ -35,7 +35,7 @@ WITH_OPTIONS = ("train", "sweep")  # their flags are those of the algorithm that
 
 
 def add_commands(parser: Parser, arguments: Sequence[str]) -> Any:
-    """Register every command; those with options get the flags that `arguments`, a whole command line, asks for."""
+    """Register every command; those with options get the flags that `arguments`, a whole command line, needs."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for name in COMMANDS:
         module = importlib.import_module(f"esker.commands.{name}")

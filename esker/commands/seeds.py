@@ -128,7 +128,7 @@ class SideBySide:
             threading.Thread(target=_read, args=(stream, run, take), daemon=True).start()
 
     def _line(self, run: SeedRun, line: str) -> None:
-        """Remember where a run is and why it ended; say each note once, whichever seed has it."""
+        """Remember where a run is and why it ended; print each note once, whichever seed has it."""
         if line.startswith("run folder: "):
             run.path = Path(line.removeprefix("run folder: "))
         elif line.startswith("finished: "):
@@ -158,7 +158,7 @@ class SideBySide:
                 run.process.wait()
 
     def table(self) -> Table:
-        """Every seed and how far it is."""
+        """Every seed and its progress."""
         table = Table(box=None, header_style="dim", pad_edge=False)
         for name in ("seed", "generation", "steps", "centre", "best"):
             table.add_column(name, justify="right", no_wrap=True)

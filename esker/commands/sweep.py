@@ -25,7 +25,7 @@ shared) joins it: `esker sweep Hopper-v5 --name hop --trials 100`. Options that 
 
 
 def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
-    """Register the command, with the flags that its arguments ask for; None: another command is run."""
+    """Register the command, with the flags that its arguments need; None: another command is run."""
     parser = command(commands, "sweep", run, "search for good options with Optuna", HELP)
     parser.set_defaults(arguments=arguments)
     parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")
@@ -86,7 +86,7 @@ def run(namespace: Namespace) -> int:
 
 
 def _conclude(done: object) -> None:
-    """Say what was found, and what to do with it."""
+    """Print what was found, and what to do with it."""
     from esker.sweep.display import params_text
     from esker.sweep.study import Sweep
     from esker.sweep.summary import best_trial

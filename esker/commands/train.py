@@ -27,7 +27,7 @@ Precedence of options: defaults < preset < --config < flags."""
 
 
 def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
-    """Register the command, with the flags that its arguments ask for; None: another command is run."""
+    """Register the command, with the flags that its arguments need; None: another command is run."""
     parser = command(commands, "train", run, "train a policy", HELP)
     parser.set_defaults(arguments=arguments)
     parser.add_argument("env", metavar="ENV", nargs="?", help="a Gymnasium id, module:Id, or module:make_env")

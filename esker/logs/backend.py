@@ -9,7 +9,7 @@ from esker.runs.folder import RunFolder
 
 
 class BackendError(Exception):
-    """A back-end cannot work, for a reason that the message tells whole."""
+    """A back-end cannot work; the message gives the whole reason."""
 
 
 class Backend(Protocol):

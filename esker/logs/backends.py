@@ -42,7 +42,7 @@ class FanOut:
         self.console.generation(row, returns)
 
     def pulse(self, source: Pulsing | None) -> None:
-        """Where to read how far the generation under way is."""
+        """The source of the current generation's progress."""
         if isinstance(self.console, Pulsed):
             self.console.pulse(source)
 
@@ -73,7 +73,7 @@ class FanOut:
 
 
 class Also:
-    """A caller's own observer as a back-end: it sees notes too, and what it raises ends the run."""
+    """A caller's observer as a back-end: it sees notes too, and what it raises ends the run."""
 
     def __init__(self, console: Observer, observer: Observer) -> None:
         self.console, self.observer = console, observer
@@ -90,7 +90,7 @@ class Also:
         self.observer.generation(row, returns)
 
     def pulse(self, source: Pulsing | None) -> None:
-        """Where to read how far the generation under way is."""
+        """The source of the current generation's progress."""
         if isinstance(self.console, Pulsed):
             self.console.pulse(source)
 

@@ -52,7 +52,7 @@ class Plain:
         self.console = console
 
     def begin(self, config: ESConfig, folder: RunFolder, rows: list[Row]) -> None:
-        """Say what will be done and when it stops."""
+        """Print what will be done and when it stops."""
         self.config = config
         for line in headline(config, folder, rows):
             self._print(line)
@@ -115,7 +115,7 @@ class Display:
         self.live.refresh()
 
     def pulse(self, source: Pulsing | None) -> None:
-        """Where to read how far the generation under way is."""
+        """The source of the current generation's progress."""
         self.pulsing = source
 
     def note(self, text: str) -> None:
@@ -123,7 +123,7 @@ class Display:
         self.live.console.print(Text(f"note: {text}", style="yellow"))
 
     def end(self, reason: str) -> None:
-        """Leave the last picture, and say why it ended."""
+        """Leave the last picture, and print why it ended."""
         self.pulsing, self.finished = None, reason.startswith("finished")
         self.live.refresh()
         self.live.stop()

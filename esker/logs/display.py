@@ -28,7 +28,7 @@ FORMATS = {
 
 
 def pulse_text(pulse: Pulse) -> str:
-    """How far a generation is, in one line."""
+    """A generation's progress in one line."""
     part = f"{pulse.done:,} of {pulse.of:,} {pulse.unit}, " if pulse.of else ""
     return f"{part}{pulse.steps:,} steps"
 

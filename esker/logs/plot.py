@@ -170,7 +170,7 @@ def _log_ticks(axis: Any) -> None:
 
 
 def short_number(value: float, _: int | None = None) -> str:
-    """A mark on an axis as people say it: 2.5M, 400k, -1,200, 0.02."""
+    """A mark on an axis in short form: 2.5M, 400k, -1,200, 0.02."""
     size = abs(value)
     if size >= 1e4:
         unit, name = (1e6, "M") if size >= 1e6 else (1e3, "k")

@@ -20,7 +20,7 @@ def count(amount: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """A duration as text: 5s, 3m 05s, 2h 10m."""
     if math.isinf(seconds):
         return "unknown"
     minutes, rest = divmod(round(seconds), 60)

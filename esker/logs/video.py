@@ -43,7 +43,7 @@ class VideoWriter:
         self.frames += 1
 
     def pause(self, frames: int) -> None:
-        """Hold the last picture, darkened, to part what follows from it; these are not counted among `frames`."""
+        """Hold the last picture, darkened, to separate what follows; these are not counted among `frames`."""
         dark, before = self._last // 3, self.frames
         for _ in range(max(1, frames)):
             self.add(dark)
@@ -67,7 +67,7 @@ def frames_of(path: Path) -> Iterator[Frame]:
 
 
 def write_gif(video: Path, path: Path, fps: float) -> None:
-    """A GIF of a video that loops for ever and keeps its pace; frames beyond 25 a second are left out."""
+    """A GIF of a video that loops forever and keeps its pace; frames beyond 25 a second are left out."""
     image = _package("PIL.Image")
     every = max(1, round(fps / GIF_FPS))
     pictures = (

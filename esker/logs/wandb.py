@@ -106,7 +106,7 @@ def _options(config: Any, folder: RunFolder) -> dict[str, Any]:
             silent=True,
             console="off",  # the live display owns the terminal
             init_timeout=CONNECT_SECONDS,
-            finish_timeout=FINISH_SECONDS,  # a network that went away must not hold the process
+            finish_timeout=FINISH_SECONDS,  # a lost network must not block the process
             reinit="create_new",
         ),
     }

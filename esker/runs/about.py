@@ -32,7 +32,7 @@ def describe(env: Env) -> dict[str, Any]:
             "esker": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            "torch": version("torch"),  # not imported: a look at an environment may be timed
+            "torch": version("torch"),  # not imported: the first look at an environment may be timed
             "gymnasium": gym.__version__,
         },
     }

@@ -12,7 +12,7 @@ from esker.runs.statistics import AVERAGES, bootstrap_interval
 
 Values = NDArray[np.float64]
 POINTS = 400  # of an aggregated curve; more cannot be seen on paper
-CUT = 0.95  # of the longest seed: a line that ends before this is remarked on
+CUT = 0.95  # of the longest seed: a line that ends before this gets a note
 MANY_SEEDS = 5  # from here on the interquartile mean is the default
 AVERAGE_NAMES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 BAND_NAMES = {

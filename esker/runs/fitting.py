@@ -1,4 +1,4 @@
-"""A preset beside the options that were asked for: what belongs to a choice that was not kept gives way, with a notice."""
+"""A preset next to the requested options: what belongs to an overridden choice is dropped, with a notice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT_OUT = object()
 
 
 def fit_preset(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
-    """The preset's options that fit what is asked for, and a notice for each change."""
+    """The preset's options that fit the request, and a notice for each change."""
     fitted, notices = dict(base), []
     for rule in RULES:
         changes, texts = rule(fitted, asked, config)
@@ -36,7 +36,7 @@ def _mean_rule(base: Options, asked: Options, config: type) -> tuple[dict[str, A
 
 
 def _network(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
-    """Layers and initial weights belong to their network; asking for layers asks for a network that has some."""
+    """Layers and initial weights belong to their network; requesting layers requests a network that has some."""
     changes: dict[str, Any] = {}
     network = asked.get("network")
     if network is None and "network" in base:

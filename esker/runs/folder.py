@@ -93,7 +93,7 @@ class RunFolder:
         return folder
 
     def _refuse_other_content(self) -> None:
-        """Refuse a folder that holds anything but the beginning of a run that never began."""
+        """Refuse a folder that holds anything but an unfinished start of a run."""
         path = self.path
         if not path.exists():
             return
@@ -105,7 +105,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """An existing run folder. A folder that is none raises UsageError."""
+        """An existing run folder. Anything else raises UsageError."""
         folder = cls(path)
         if is_checkpoint(path):
             raise UsageError(f"{str(path)!r} is one checkpoint, not a run folder; `esker eval` and `esker render` take it")
@@ -268,7 +268,7 @@ class RunFolder:
         return next((row["best_return"] for row in reversed(judged) if row.get("best_return") is not None), None)
 
     def judged_rows(self, rows: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
-        """The journal, and behind it what was seen of the last centre."""
+        """The journal, followed by the last centre's evaluation."""
         rows = self.rows() if rows is None else list(rows)
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             final = json.loads(read_small(self.path / "final.json"))

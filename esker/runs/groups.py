@@ -78,7 +78,7 @@ def group_runs(runs: Sequence[RunData], source: Callable[[RunData], Any] | None 
 
 
 def labelled(groups: Sequence[Group], labels: Sequence[str]) -> list[Group]:
-    """Groups under names of the user's own, in order. A wrong number of names raises UsageError."""
+    """Groups under the user's names, in order. A wrong number of names raises UsageError."""
     if len(labels) != len(groups):
         found = ", ".join(repr(group.label) for group in groups)
         raise UsageError(f"{len(labels)} labels for {len(groups)} configurations ({found}); give --label once for each")

@@ -16,13 +16,13 @@ SCHEME = "hf://"
 NAME = re.compile(r"hf://([\w][\w.-]*)/([\w][\w.-]*)(?:@([\w][\w.-]*))?")
 FILES = ("state.safetensors", "state.json", "config.toml", "about.json")  # what `esker card` writes and acting needs
 LARGEST = 2**31  # bytes of one file
-TIMEOUT = 30.0  # seconds without an answer
+TIMEOUT = 30.0  # seconds without a response
 
 
 def local_folder(name: str) -> Path:
     """The checkpoint folder of `hf://owner/name` or `hf://owner/name@revision`, fetched into a folder that is kept.
 
-    A wrong name, or a repository without a policy of esker's, raises UsageError; a hub out of reach RunError.
+    A wrong name, or a repository without an esker policy, raises UsageError; a hub out of reach RunError.
     """
     found = NAME.fullmatch(name)
     if not found or ".." in name:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_rows(text: str) -> list[dict[str, Any]]:
-    """The rows of a journal, up to the first line that is none."""
+    """The rows of a journal, up to the first line that is not a row."""
     rows: list[dict[str, Any]] = []
     for line in text.splitlines():
         try:

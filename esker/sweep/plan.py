@@ -68,7 +68,7 @@ class SweepPlan:
 
     @classmethod
     def read(cls, path: Path) -> SweepPlan:
-        """The plan of a sweep folder. A file that is none raises UsageError."""
+        """The plan of a sweep folder. Any other file raises UsageError."""
         try:
             values = tomllib.loads(path.read_text())
             kind = registry.options_of(values["algo"])

@@ -79,7 +79,7 @@ def sweep(
 
     `space` is `{"lr": "0.001..0.1:log", "population": [16, 32]}` or the strings of the command line. `algo`, `preset`,
     `config`, `sampler`, `pruner`, `reduction`, `min_budget` and `storage` are those of `esker sweep`; all other arguments
-    are options of every trial. What is wrong with the request raises UsageError.
+    are options of every trial. A wrong request raises UsageError.
     """
     own = ("algo", "preset", "config", "sampler", "pruner", "reduction", "min_budget", "storage")
     given = {key: arguments.pop(key) for key in own if key in arguments}

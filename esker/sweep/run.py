@@ -1,4 +1,4 @@
-"""Begin, join or continue a sweep, and work on its trials until there are enough."""
+"""Start, join or continue a sweep, and work on its trials until there are enough."""
 
 from __future__ import annotations
 

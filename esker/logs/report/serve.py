@@ -79,6 +79,6 @@ def _handler(live: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Say nothing: the page asks every two seconds."""
+            """No log: the page asks every two seconds."""
 
     return Handler
