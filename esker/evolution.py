@@ -83,7 +83,7 @@ class Evolution:
         self.history: list[Row] = []
         self.outcome: Outcome | None = None
         self.notices: list[str] = []  # what the user should know: what was repaired on resume, what falls back
-        self.tested: float | None = None  # by the test call of the report after the last iteration, if there was one
+        self.tested: float | None = None  # by the test call of the report after the last generation, if there was one
         self._test_kwargs = test_kwargs
         self._tester: Caller | None = None
         self._report_every: int | None = None
@@ -121,7 +121,7 @@ class Evolution:
 
     @property
     def iteration(self) -> int:
-        """How many iterations have been made."""
+        """How many generations have been made."""
         return self._state.generation
 
     @property
@@ -141,7 +141,7 @@ class Evolution:
         return state
 
     def run(self, iterations: int, report_every: int | None = 10) -> Any:
-        """Make N more iterations, or stop at the goal; returns the model, which holds the parameters found."""
+        """Run N more generations, or stop at the goal; returns the model, which holds the parameters found."""
         for name, value in (("iterations", iterations), ("report_every", report_every)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
@@ -216,7 +216,7 @@ class Evolution:
 
     def _remedy(self) -> str:
         if isinstance(self._session.folder, MemoryRun):
-            return f"run() continues after the {self.iteration} complete iterations, which the model holds"
+            return f"run() continues after the {self.iteration} complete generations, which the model holds"
         path = str(self._session.folder.path)
         by_command = f"esker resume {path}, or " if importable(self.config) else ""
         return f"continue with: {by_command}esker.Evolution.resume({path!r}, model, reward)"
@@ -226,7 +226,7 @@ class Evolution:
         self._display.note(text)
 
     def _seen(self, row: Row) -> None:
-        """An iteration was committed."""
+        """A generation was committed."""
         self.history.append(row)
         self.tested = None
         if self._report_every is not None and self.iteration % self._report_every == 0:
@@ -255,7 +255,7 @@ class Evolution:
                 value = self._tester(self.strategy.center.numpy(), seed, test_kwargs)
                 return number(value, self._tester.device)
             except BadReward as error:
-                raise RunError(f"the test call after iteration {self.iteration}: {error}") from None
+                raise RunError(f"the test call after generation {self.iteration}: {error}") from None
             finally:
                 self._tester.restore()
                 self._state.flat.write(self._state.final)
@@ -281,7 +281,7 @@ class _Lines:
             self._also.begin(config, folder, rows)
 
     def generation(self, row: Row, returns: Any = None) -> None:
-        """An iteration was committed."""
+        """A generation was committed."""
         self._evolution._seen(row)
         if "note" in row:
             self.print(row["note"])
@@ -307,12 +307,12 @@ class _Lines:
 
 
 def describe_row(row: Row, tested: float | None = None) -> str:
-    """An iteration in one line."""
+    """A generation in one line."""
     center = "–" if row["center_return"] is None else f"{row['center_return']:.6g}"
     best = "–" if row["best_return"] is None else f"{row['best_return']:.6g}"
     test = "" if tested is None else f"  test {tested:.6g}"
     return (
-        f"iteration {row['generation'] + 1}  reward {center}  best {best}{test}  "
+        f"generation {row['generation'] + 1}  reward {center}  best {best}{test}  "
         f"members mean {row['return_mean']:.6g} max {row['return_max']:.6g}  "
         f"sigma {row['sigma']:.3g}  lr {row['lr']:.3g}  {row['wall_time']:.1f} s"
     )

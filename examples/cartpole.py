@@ -1,6 +1,6 @@
 """CartPole with a hand-written torch policy and reward function, by `esker.Evolution`.
 
-python examples/cartpole.py --weights-path cartpole.pt        # until the goal: 475, five iterations in a row
+python examples/cartpole.py --weights-path cartpole.pt        # until the goal: 475, five generations in a row
 python examples/cartpole.py --settings evolution-module       # population=10, sigma=0.1, learning_rate=0.001
 """
 
@@ -78,7 +78,7 @@ def main(description: str | None, policy: Any, reward: Any, goal: float, setting
     except esker.UsageError as error:
         parser.error(str(error))
     evolution.run(options.iterations)
-    print(f"{evolution.iteration} iterations: {evolution.outcome.reason}")
+    print(f"{evolution.iteration} generations: {evolution.outcome.reason}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def rastrigin(x):
     return -(10 + x**2 - 10 * torch.cos(2 * torch.pi * x)).sum(-1)
 
 
-share = Command(__doc__).number("share", 1.0, "part of the usual iterations to make").parse_args().share
+share = Command(__doc__).number("share", 1.0, "part of the usual generations to make").parse_args().share
 for function, start, options, iterations in [
     (sphere, torch.ones(100), {"sigma": 0.02, "lr": 0.1, "lr_decay": 0.98}, 250),
     (rosenbrock, torch.zeros(10), {"sigma": 0.02, "lr": 0.03, "lr_decay": 0.997, "population": 60}, 700),

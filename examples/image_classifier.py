@@ -13,7 +13,7 @@ from torch import nn
 import esker
 
 CLASSES, SIDE = 4, 8
-options = Command(__doc__).number("iterations", 150, "iterations of evolution").parse_args()
+options = Command(__doc__).number("iterations", 150, "generations of evolution").parse_args()
 
 
 def images(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,6 +1,6 @@
 """LunarLander with a hand-written torch policy, by `esker.Evolution`; reward and flags as in `cartpole.py`.
 
-python examples/lunar_lander.py --weights-path lander.pt      # until the goal: 200, five iterations in a row
+python examples/lunar_lander.py --weights-path lander.pt      # until the goal: 200, five generations in a row
 python examples/lunar_lander.py --settings evolution-module   # population=100, sigma=0.01, learning_rate=0.001
 """
 

@@ -44,8 +44,8 @@ def test_wrong_results_of_a_reward_are_named_with_member_and_seed(answer: Any, m
     with pytest.raises(esker.RunError, match=message) as caught:
         esker.Evolution(model(), lambda m: answer, **FAST).run(1)
     first, advice = str(caught.value).splitlines()
-    assert "iteration 0, the centre, evaluation 0, seed " in first
-    assert "0 complete iterations" in advice
+    assert "generation 0, the centre, evaluation 0, seed " in first
+    assert "0 complete generations" in advice
 
 
 def test_an_exception_in_the_reward_names_the_member_and_shows_the_trace() -> None:
@@ -172,7 +172,7 @@ def test_an_iteration_in_which_all_members_failed_is_not_committed(tmp_path: Pat
     inline = {"workers": 0} if form == "reward" else {}
     folder = tmp_path / "run"
     evolution = esker.Evolution(torch.ones(2), **{form: broken}, run_dir=str(folder), **inline, **options)
-    with pytest.raises(esker.RunError, match="iteration 0: every member failed"):
+    with pytest.raises(esker.RunError, match="generation 0: every member failed"):
         evolution.run(2)
     repaired = esker.Evolution.resume(folder, torch.ones(2), **{form: lambda x: -(x**2).sum(-1)}, **inline)
     repaired.run(2)

@@ -91,7 +91,7 @@ def test_an_observer_is_added_to_the_lines_and_a_display_replaces_them(capsys: p
         watcher.is_display = display
         esker.Evolution(torch.ones(3), sphere, observer=watcher, **{**FAST, "quiet": False}).run(2, report_every=1)
         assert watcher.seen == [("begin", 0), (0, 4), (1, 4), "finished: 2 generations done"]
-        assert capsys.readouterr().out.count("iteration") == (0 if display else 2)
+        assert capsys.readouterr().out.count("generation ") == (0 if display else 2)
 
 
 def batch_of_lists(x: list[torch.Tensor]) -> torch.Tensor:

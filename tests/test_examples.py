@@ -61,7 +61,7 @@ def test_half_cheetah_fits_in_40_lines_and_runs(example) -> None:  # type: ignor
     pytest.importorskip("mujoco")
     assert len((EXAMPLES / "half_cheetah_minimal.py").read_text().splitlines()) <= 40
     out = example("half_cheetah_minimal.py", 2, 20)
-    assert re.findall(r"^iteration (\d+) ", out, re.M) == ["1", "2"]
+    assert re.findall(r"^generation (\d+) ", out, re.M) == ["1", "2"]
 
 
 def test_processes_with_unequal_shares_that_exchange_rewards_end_as_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:

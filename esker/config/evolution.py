@@ -29,7 +29,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
         0.0, "pull the centre back towards its start: lr × this × the distance (noise low-rank)", low=0
     )
     evaluations_per_member: int = option(1, "evaluations averaged into a fitness, for noisy rewards", low=1, high=1_000_000)
-    center_evaluations: int = option(1, "evaluations of the centre per iteration", low=1, high=1_000_000)
+    center_evaluations: int = option(1, "evaluations of the centre per generation", low=1, high=1_000_000)
     members_per_batch: int | None = option(None, "members passed to reward_batch at once", low=1)
     workers: int | None = option(
         None, "workers that evaluate members (default: 4; engine ray: every CPU; 0: this process)", low=0

@@ -35,7 +35,7 @@ class RunOptions:
     run_dir: str | None = option(None, "default: runs/<env>/<algo>-s<seed>-<time>")
     checkpoint_every: int = option(10, "write a snapshot every N generations", low=1)
     keep: int | None = option(5, "newest snapshots to keep besides the first and the best; 'none' keeps all", low=1)
-    quiet: bool = option(False, "print only errors")
+    quiet: bool = option(False, "print only errors (what an environment prints still appears)")
     inexact: bool = option(False, "continue even if this machine computes other bits than the one the run began on")
 
     @property

@@ -16,7 +16,7 @@ class SavingOptions:
 
     checkpoint_every: int | None = option(None, "write a snapshot every N generations", low=1)
     keep: int | None = option(None, "newest snapshots to keep besides the first and the best; 'none' keeps all", low=1)
-    quiet: bool = option(False, "print only errors")
+    quiet: bool = option(False, "print only errors (what an environment prints still appears)")
     inexact: bool = option(False, "continue even if this machine computes other bits than the one the run began on")
 
 

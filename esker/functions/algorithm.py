@@ -27,7 +27,7 @@ from esker.strategies.registry import build_strategy, find_strategy
 
 
 def start(config: EvolutionConfig, problem: Problem, about: About, new: bool = True) -> FunctionEvolution:
-    """The state before the first iteration: the model's parameters as they are. What does not fit raises UsageError.
+    """The state before the first generation: the model's parameters as they are. What does not fit raises UsageError.
 
     A resumed run (`new` is False) is compared with how it began.
     """

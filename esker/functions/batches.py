@@ -110,7 +110,7 @@ class BatchEngine:
         seed_generators(seed)
         if self._origin is not None:
             self._origin.restore()
-        where = f"{label(self.task.call.function)}, iteration {generation}, {where}, seed {seed}"
+        where = f"{label(self.task.call.function)}, generation {generation}, {where}, seed {seed}"
         members = self._argument(rows.to(self.device))
         try:
             values = numbers(self.task.call(members, lambda: members, seed, {}), len(rows), self.device).numpy()

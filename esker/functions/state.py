@@ -85,7 +85,7 @@ class FunctionEvolution(Center):
         fitness = batch.fitness.mean(axis=1)
         if np.isnan(fitness).all():  # checked before the commit: the state must be able to move by a fact
             first = None if isinstance(plan, Batch) else plan.of_members()[0].error
-            raise RunError(f"iteration {self.generation}: every member failed" + (f", the first: {first}" if first else ""))
+            raise RunError(f"generation {self.generation}: every member failed" + (f", the first: {first}" if first else ""))
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),

@@ -61,9 +61,9 @@ class Functions:
         return episode_seed(self.seed, Purpose.FUNCTION, generation, 1 + who, evaluation)
 
     def describe(self, generation: int, item: int) -> str:
-        """Reward, iteration, member and seed of an item."""
+        """Reward, generation, member and seed of an item."""
         member, evaluation = self.address(item)
-        seed, where = self.evaluation_seed(generation, item), f"iteration {generation}, {name_of(member)}"
+        seed, where = self.evaluation_seed(generation, item), f"generation {generation}, {name_of(member)}"
         return f"{label(self.call.function)}, {where}, evaluation {evaluation}, seed {seed}"
 
     def noise(self, table: NoiseTable | None, dimension: int | None = None) -> Noise:

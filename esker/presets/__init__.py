@@ -27,7 +27,7 @@ class Preset:
     evidence: str | None
     options: dict[str, Any]
     automatic: bool = False  # the default preset of an environment that has several with evidence
-    better: str | None = None  # another algorithm's preset that was seen to go much further, or with far fewer steps
+    instead_of: str | None = None  # the algorithm beside which it was seen to go much further, or with far fewer steps
 
     @property
     def policy(self) -> Path | None:
@@ -56,7 +56,7 @@ def presets_for(env: str | None = None) -> list[Preset]:
 
 def _read(path: Path, name: str) -> Preset:
     values = tomllib.loads(path.read_text())
-    optional = {key: values[key] for key in ("automatic", "better") if key in values}
+    optional = {key: values[key] for key in ("automatic", "instead_of") if key in values}
     required = (values["env"], values["algo"], values["about"], values.get("evidence"), values["options"])
     return Preset(name, *required, **optional)
 

@@ -66,8 +66,8 @@ def _optimizer(base: Options, asked: Options, config: type) -> tuple[dict[str, A
 
 def _shares(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
     """Counts among the members keep their share of the population."""
-    before, population = base.get("population", _default(config, "population")), asked.get("population")
-    if not isinstance(before, int) or not isinstance(population, int) or population == before:
+    before, population = base.get("population", _default(config, "population")), _whole(asked.get("population"))
+    if not isinstance(before, int) or population is None or population == before:
         return {}, []
     names = [name for name in ("top_directions", "rl_population") if base.get(name) and name not in asked]
     changes = {name: max(1, round(base[name] * population / before)) for name in names}
@@ -82,7 +82,7 @@ def _shares(base: Options, asked: Options, config: type) -> tuple[dict[str, Any]
 def _processes(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
     """An exact asynchronous run has one actor; other vectorizers need no fresh environments."""
     changes = {}
-    if asked.get("deterministic") and "workers" in base and "workers" not in asked:
+    if asked.get("deterministic") in (True, "true") and "workers" in base and "workers" not in asked:
         changes["workers"] = LEFT_OUT
     if asked.get("vectorizer", "gymnasium") != "gymnasium" and "fresh_environments" not in asked:
         changes |= {name: LEFT_OUT for name in ("fresh_environments",) if name in base}
@@ -92,6 +92,11 @@ def _processes(base: Options, asked: Options, config: type) -> tuple[dict[str, A
 def _left_out(base: Options, changes: Options, choice: str) -> list[str]:
     names = ", ".join(f"{name} = {_text(base[name])}" for name in changes)
     return [f"left out for {choice}: the preset's {names}"] if names else []
+
+
+def _whole(value: Any) -> int | None:
+    """A count, also as a flag's text; None for what is none, which is refused later."""
+    return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
 
 
 def _text(value: Any) -> str:

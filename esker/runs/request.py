@@ -73,8 +73,8 @@ def configure(
             own = for_environment(environment.name, algorithm.name)
             instead = f"; its own is {own.name}" if own else ""
             notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
-        if preset == "auto" and algo is None and names.algo is None:
-            notices += _better(chosen)
+    if preset == "auto" and algo is None and names.algo is None:
+        notices += _better(environment.name, algorithm.name)
     done = translate(names.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
     file, renamed = modernize(done.values)
     notices += renamed + done.notices
@@ -88,13 +88,11 @@ def configure(
     return Request(algorithm, result, environment, notices + fitted + _random_only(result), asked, file, done.derived)
 
 
-def _better(chosen: Preset) -> list[str]:
-    """The algorithm to take instead of the default one, where it was seen to do much better."""
-    other = load_all()[chosen.better] if chosen.better else None
-    if other is None or other.evidence is None:
-        return []
-    seen = other.evidence.partition(";")[0].partition(" (")[0]
-    return [f"{other.algo} needs far fewer steps here ({seen}): esker train {other.env} --algo {other.algo}"]
+def _better(env: str, algo: str) -> list[str]:
+    """What to take instead of the default algorithm, where another one was seen to do much better."""
+    others = [one for one in load_all().values() if (one.env, one.instead_of) == (env, algo) and one.evidence]
+    seen = [(one, str(one.evidence).partition(";")[0].partition(" (")[0]) for one in others]
+    return [f"{one.algo} needs far fewer steps here ({text}): esker train {env} --algo {one.algo}" for one, text in seen]
 
 
 def _random_only(config: Any) -> list[str]:

@@ -114,7 +114,7 @@ class LowRankEngine:
         seed_generators(seed)
         self._origin.restore()
         first, last = chosen.start * self.mirror, chosen.stop * self.mirror - 1
-        where = f"{label(self.task.call.function)}, iteration {generation}, members {first} to {last}, seed {seed}"
+        where = f"{label(self.task.call.function)}, generation {generation}, members {first} to {last}, seed {seed}"
         members.keep_call = not self._checked
         try:
             given = self.task.call(members, lambda: members, seed, {})
