@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 FOR_USERS := $(VENV)/.user
 FOR_DEVELOPERS := $(VENV)/.dev
 
-.PHONY: demo test faults lint bench bench-peers clean docs release
+.PHONY: demo test faults matrix lint bench bench-peers clean docs release
 
 $(FOR_USERS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,11 +29,17 @@ test: $(FOR_DEVELOPERS) lint ## two files of tests at a time; those of the clust
 	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/cluster
 	$(BIN)/python -m pytest tests/cluster
 
-faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, 200 random kills, 200 damaged folders, 10,000 fuzzed cases; hours
+faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, kills, damaged folders, full disks, much of everything, an hour's soak, fuzzing; hours
 	$(BIN)/python -m pytest tests/cluster -m 'faults or not faults'
 	$(BIN)/python tests/faults/kills.py --kills 200
 	$(BIN)/python tests/faults/damages.py --folders 200
+	$(BIN)/python tests/faults/full_disk.py --folders 30
+	$(BIN)/python tests/faults/load.py
+	$(BIN)/python tests/faults/soak.py --minutes 60
 	ESKER_FUZZ=1500 $(BIN)/python -m pytest tests/fuzz
+
+matrix: ## a smoke test with the oldest and the newest supported versions, where they can be installed
+	.ci/matrix
 
 bench: $(FOR_DEVELOPERS)
 	$(BIN)/esker bench

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
@@ -26,7 +29,9 @@ from esker.algorithms.facts import Facts  # noqa: E402
 from esker.algorithms.snapshot import Snapshot  # noqa: E402
 from esker.runs import checkpoints  # noqa: E402
 from esker.runs.facts import read, to_bytes  # noqa: E402
+from esker.runs.files import write_whole  # noqa: E402
 from esker.runs.folder import RunFolder  # noqa: E402
+from esker.runs.seals import seal_json, seal_toml  # noqa: E402
 
 SMALL: dict[str, Any] = {
     "preset": None,
@@ -80,10 +85,13 @@ def many_generations(place: Path) -> str:
 
 
 def many_runs(place: Path, count: int) -> str:
-    """A folder of short runs, two seeds of each population."""
+    """A folder of short runs, two seeds of each population: copies of a real one under other identities."""
+    real = esker.train("CartPole-v1", run_dir=str(place.parent / "real"), generations=20, **SMALL).path
     for number in range(count):
-        options = SMALL | {"population": 2 + 2 * (number // 2), "seed": number % 2, "generations": 2}
-        esker.train("CartPole-v1", run_dir=str(place / f"run-{number:03d}"), **options)
+        folder = RunFolder(Path(shutil.copytree(real, place / f"run-{number:03d}")))
+        write_whole(folder.about_file, seal_json(folder.about() | {"run": f"{number:032x}"}))
+        options = folder.values() | {"population": 2 + 2 * (number // 2), "seed": number % 2}
+        write_whole(folder.config_file, seal_toml(tomli_w.dumps(options)))
     return str(place)
 
 
