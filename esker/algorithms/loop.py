@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from esker.algorithms.progress import Progress
 from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
 from esker.config.options import StopOptions
+from esker.system import clock
 
 Lap = Callable[[], float]  # seconds since it was last called
 
@@ -110,11 +110,11 @@ def conclude(record: Record, state: State, returns: Sequence[float]) -> Row:
 
 def stopwatch() -> Lap:
     """A function that returns the seconds since it was last called."""
-    mark = time.monotonic()
+    mark = clock.monotonic()
 
     def lap() -> float:
         nonlocal mark
-        mark, before = time.monotonic(), mark
+        mark, before = clock.monotonic(), mark
         return mark - before
 
     return lap

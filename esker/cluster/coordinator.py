@@ -11,7 +11,6 @@ import gc
 import os
 import sys
 import threading
-import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from esker.logs.backends import with_backends
 from esker.runs import runner
 from esker.runs.folder import RunFolder
 from esker.runs.session import Session, resume
+from esker.system import clock, disk
 
 LINGER = 120.0  # seconds that a finished coordinator waits for viewers
 FILES_WITHIN = 60.0
@@ -87,16 +87,16 @@ class Coordinator:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._changed = threading.Condition()
+        self._changed = clock.Condition()
         self._files: dict[str, bytes] | None = None
         self._config: Any = None
         self._rows: list[Row] = []
         self._notes: list[str] = []
         self._end: End | None = None
-        self._life = time.time_ns()
+        self._life = clock.time_ns()
         self._engine: Any = None
         self._stopping = False
-        self._loop = threading.Thread(target=self._run, daemon=True, name="esker-coordinator")
+        self._loop = clock.Thread(target=self._run, daemon=True, name="esker-coordinator")
         self._loop.start()
 
     # What viewers call
@@ -213,7 +213,7 @@ class Coordinator:
         with self._changed:
             self._end = end
             self._changed.notify_all()
-        time.sleep(LINGER)
+        clock.sleep(LINGER)
         _kill(self._request.name)
 
     def _train(self) -> str:
@@ -277,7 +277,7 @@ class Coordinator:
                 self.note("the run folder is not on this node: it was restored from another node's copy")
         elif here is None:
             copies.write(path, self._files_sent())
-        folder.checkpoints.mkdir(exist_ok=True)
+        disk.make_folder(folder.checkpoints)
         _lock(folder)
         return folder, epoch
 
@@ -301,7 +301,7 @@ def _copies_held(run: str) -> tuple[list[tuple[tuple[int, int], Any]], int]:
     import ray
 
     held: list[tuple[tuple[int, int], Any]] = []
-    epoch = int(time.time())
+    epoch = int(clock.time())
     for node in ray.nodes():  # type: ignore[no-untyped-call]
         if not node["Alive"]:
             continue
@@ -318,20 +318,20 @@ def _copies_held(run: str) -> tuple[list[tuple[tuple[int, int], Any]], int]:
 def _set_aside(path: Path, here: int | None) -> None:
     """Replace facts on this disk that are older than the copy."""
     if here is not None:
-        (path / "facts").unlink(missing_ok=True)
+        disk.remove(path / "facts")
 
 
 def _lock(folder: RunFolder, patience: float = 20.0) -> None:
     """Claim the folder; a former life may need a moment to die."""
-    until = time.monotonic() + patience
+    until = clock.monotonic() + patience
     while True:
         try:
             folder.lock()
             return
         except UsageError:
-            if time.monotonic() > until:
+            if clock.monotonic() > until:
                 raise
-            time.sleep(0.2)
+            clock.sleep(0.2)
 
 
 def _kill(name: str) -> None:

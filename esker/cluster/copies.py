@@ -7,6 +7,7 @@ from pathlib import Path
 from esker.learners.rows import REPLAY_FILE
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder
+from esker.system import disk
 
 SMALL = 1 << 24  # bytes; larger files other than the facts are not essential
 
@@ -29,8 +30,8 @@ def write(path: Path, files: dict[str, bytes]) -> None:
     """Lay the files out as a run folder."""
     for name, data in files.items():
         target = path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        disk.make_folder(target.parent)
+        disk.write(target, data)
 
 
 def facts_length(path: Path) -> int | None:

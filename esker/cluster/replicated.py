@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from esker.cluster.copies import essentials
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Node
 from esker.runs.folder import RunFolder
+from esker.system import clock
 
 COPIES = 2  # nodes that keep a copy
 WITHIN = 10.0  # seconds for one of them to acknowledge
@@ -66,8 +66,8 @@ class ReplicatedFolder(RunFolder):
         spare = [node for node in others if node not in self._still_owing(length)]
         calls = {self._send(node, length): node for node in spare[:COPIES]}
         waiting, spare = list(calls), spare[COPIES:]
-        until = time.monotonic() + WITHIN
-        while waiting and time.monotonic() < until:
+        until = clock.monotonic() + WITHIN
+        while waiting and clock.monotonic() < until:
             ready, waiting = ray.wait(waiting, num_returns=1, timeout=1.0)
             for call in ready:
                 if self._acknowledged(calls[call], call, length):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from esker.cluster.coordinator import Coordinator, End, News, Request, Summary
 from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError, nearest
 from esker.runs.folder import RunFolder
+from esker.system import clock
 
 PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
 UNANSWERED = 10.0  # and seconds more after which it counts as gone
@@ -133,9 +133,9 @@ def make_way(name: str) -> None:
             "or choose another --run-dir"
         )
     ray.kill(former, no_restart=True)
-    until = time.monotonic() + 30
-    while name in active_names() and time.monotonic() < until:
-        time.sleep(0.1)
+    until = clock.monotonic() + 30
+    while name in active_names() and clock.monotonic() < until:
+        clock.sleep(0.1)
 
 
 def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> Iterator[News]:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import threading
-import time
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
 from typing import Any
 
 import cloudpickle
@@ -26,6 +23,7 @@ from esker.engines.supervisor import CannotStart
 from esker.errors import RunError, UsageError
 from esker.noise.directions import Vector
 from esker.noise.table import NoiseTable, TableNoise
+from esker.system import clock
 from esker.tasks.hybrid import HybridTask
 from esker.tasks.task import Job, Task
 
@@ -134,13 +132,13 @@ class NodeEngine:
     def __init__(self) -> None:
         self.replica = Replica()
         self._epoch = 0
-        self._lock = threading.Lock()
-        self._heard_at = time.monotonic()
+        self._lock = clock.Lock()
+        self._heard_at = clock.monotonic()
         self._engine: LocalEngine | None = None
         self._welcome: Welcome | None = None
         self._round: int | None = None
         self._plan: OpenPlan | None = None
-        self._work: SimpleQueue[tuple[Job, OpenPlan]] = SimpleQueue()
+        self._work: clock.SimpleQueue[tuple[Job, OpenPlan]] = clock.SimpleQueue()
         self._dropped = 0
         self._noise: TableNoise | None = None
 
@@ -163,8 +161,8 @@ class NodeEngine:
             table = NoiseTable.create(*setup.table)
         self._noise = task.noise(table) if table is not None else None
         self._engine = LocalEngine(task, workers, table, setup.step_timeout)
-        threading.Thread(target=self._run, daemon=True).start()
-        threading.Thread(target=self._exit_when_abandoned, daemon=True).start()
+        clock.Thread(target=self._run, daemon=True).start()
+        clock.Thread(target=self._exit_when_abandoned, daemon=True).start()
         return welcome
 
     def feed(self, order: Order, job: list[Any]) -> Answer:
@@ -177,7 +175,7 @@ class NodeEngine:
         self._engine.wake()
         results = plan.collect(order.low, order.patience)
         with self._lock:
-            self._heard_at = time.monotonic()
+            self._heard_at = clock.monotonic()
             dropped, self._dropped = self._dropped, 0
         unfit = str(plan.failure) if isinstance(plan.failure, CannotStart) else None
         failure = str(plan.failure) if plan.failure and not unfit else None
@@ -234,7 +232,7 @@ class NodeEngine:
         if epoch > self._epoch:  # an older coordinator's work is of no use to the new one
             self._close_plan()
             self._epoch, self._round = epoch, None
-        self._heard_at = time.monotonic()
+        self._heard_at = clock.monotonic()
 
     def _enter(self, round: int, job: list[Any]) -> OpenPlan:
         if self._plan is None or round != self._round:
@@ -267,8 +265,8 @@ class NodeEngine:
             plan.leave(failure)
 
     def _exit_when_abandoned(self) -> None:
-        while time.monotonic() - self._heard_at < ABANDONED_AFTER:
-            time.sleep(1)
+        while clock.monotonic() - self._heard_at < ABANDONED_AFTER:
+            clock.sleep(1)
         self._exit(1)
 
     def _exit(self, status: int) -> None:

@@ -5,11 +5,11 @@ The engine's thread takes items and adds results; the threads of the node's call
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 
 from esker.engines.plan import Plan
+from esker.system import clock
 from esker.tasks.task import Result
 
 
@@ -19,7 +19,7 @@ class OpenPlan(Plan):
     def __init__(self) -> None:
         super().__init__(0)
         self._complete = None
-        self._changed = threading.Condition()
+        self._changed = clock.Condition()
         self._queue: deque[int] = deque()
         self._wanted: set[int] = set()
         self._fresh: list[Result] = []

@@ -7,7 +7,6 @@ so a node may come, go, freeze or return results twice: what is evaluated again 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from queue import Empty
 from typing import Any
@@ -19,6 +18,7 @@ from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.engines.roster import Node, Roster
 from esker.errors import RunError
+from esker.system import clock
 from esker.tasks.task import Job
 
 PATIENCE = 0.5  # seconds after which a node returns what it has; grows with the number of nodes
@@ -62,7 +62,7 @@ class RayEngine:
         import ray
 
         self._job, self._round = ray.put(job), self._round + 1
-        self._started_at = time.monotonic()
+        self._started_at = clock.monotonic()
         self._first_idle_at: float | None = None
         for node in self._nodes:
             node.items.clear()
@@ -126,7 +126,7 @@ class RayEngine:
 
     def _late_items(self, node: Node, plan: Plan) -> list[int]:
         """Some of the items that other nodes hold, once the generation has taken noticeably longer than this node."""
-        now = time.monotonic()
+        now = clock.monotonic()
         if self._first_idle_at is None:
             self._first_idle_at = now
         allowed = max(STRAGGLING * (self._first_idle_at - self._started_at), PATIENCE)
@@ -146,7 +146,7 @@ class RayEngine:
 
         calls = {node.call: node for node in self._nodes if node.call is not None}
         if not calls:
-            time.sleep(0.02)
+            clock.sleep(0.02)
             return
         ready, _ = ray.wait(list(calls), num_returns=1, timeout=0.25)
         if ready and len(calls) > 1:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from typing import IO
+
+from esker.system import clock
 
 
 class Replica:
     """Facts grow in an anonymous file, so that nothing is left behind; the other files are small."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = clock.Lock()
         self._epoch = 0
         self._files: dict[str, bytes] = {}
         self._facts: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the node is

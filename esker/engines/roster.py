@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from typing import Any
 
 from esker.engines.demand import Demand
 from esker.engines.node import NodeEngine, NodeSetup, Welcome
 from esker.errors import RunError, UsageError
+from esker.system import clock
 
 NAMESPACE = "esker"
 SLOTS_LABEL = "esker-slots"
@@ -30,7 +28,7 @@ class Node:
     name: str
     actor: Any
     workers: int
-    started_at: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=lambda: clock.monotonic())
     opening: Any = None
     said_pending: bool = False
     pid: int = 0
@@ -47,16 +45,16 @@ class Roster:
     def __init__(
         self, setup: NodeSetup, demand: Demand, run: str | None = None, epoch: int = 0, kind: type[Any] = NodeEngine
     ) -> None:
-        self.arrivals: SimpleQueue[Node] = SimpleQueue()
-        self.notes: SimpleQueue[str] = SimpleQueue()
+        self.arrivals: clock.SimpleQueue[Node] = clock.SimpleQueue()
+        self.notes: clock.SimpleQueue[str] = clock.SimpleQueue()
         self.refusals: dict[str, str] = {}  # node id: why it does not take part
         self._setup, self._demand, self._run, self.epoch, self._kind = setup, demand, run, epoch, kind
-        self._lock = threading.Lock()
+        self._lock = clock.Lock()
         self._nodes: dict[str, Node] = {}
         self._failures: dict[str, int] = {}
-        self._touched_at = time.monotonic()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True, name="esker-roster")
+        self._touched_at = clock.monotonic()
+        self._closed = clock.Event()
+        self._thread = clock.Thread(target=self._watch, daemon=True, name="esker-roster")
         self._thread.start()
 
     def starting(self) -> bool:
@@ -66,7 +64,7 @@ class Roster:
 
     def give_up(self, since: float) -> None:
         """Raise why no first node came: UsageError where all are refused, RunError where none came in time."""
-        waited = time.monotonic() - since
+        waited = clock.monotonic() - since
         refusals = list(self.refusals.values())
         if refusals and not self.starting() and waited > 5:
             raise UsageError("no node can take part: " + "; ".join(refusals))
@@ -112,7 +110,7 @@ class Roster:
                 if identity not in self._nodes and identity not in self.refusals and not self._closed.is_set():
                     self._start(identity, facts)
             opening = {node.opening: node for node in self._nodes.values() if node.opening is not None}
-            touched = list(self._nodes.values()) if time.monotonic() - self._touched_at > TOUCH_EVERY else []
+            touched = list(self._nodes.values()) if clock.monotonic() - self._touched_at > TOUCH_EVERY else []
         if opening:
             ready, _ = ray.wait(list(opening), num_returns=len(opening), timeout=0)
             for reference in ready:
@@ -120,7 +118,7 @@ class Roster:
         for node in opening.values():
             self._say_pending(node)
         if touched:
-            self._touched_at = time.monotonic()
+            self._touched_at = clock.monotonic()
             for node in touched:
                 node.actor.touch.remote(self.epoch)
 
@@ -179,7 +177,7 @@ class Roster:
         self.arrivals.put(node)
 
     def _say_pending(self, node: Node) -> None:
-        if node.opening is not None and not node.said_pending and time.monotonic() - node.started_at > PENDING_AFTER:
+        if node.opening is not None and not node.said_pending and clock.monotonic() - node.started_at > PENDING_AFTER:
             node.said_pending = True
             cpus, gpus = node.workers * self._demand.cpus_per_worker, self._demand.gpus_per_node
             wanted = " and ".join(f"{n:g} {name}" for n, name in ((cpus, "CPUs"), (gpus, "GPU")) if n)

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,8 +14,9 @@ import safetensors
 import safetensors.numpy
 
 from esker.algorithms.snapshot import Snapshot
-from esker.runs.files import read_plain, read_small
+from esker.runs.files import read_plain, read_small, write_whole
 from esker.runs.seals import open_json, seal_json
+from esker.system import disk
 
 
 class DamagedCheckpoint(Exception):
@@ -32,19 +32,19 @@ def write(folder: Path, snapshot: Snapshot, beside: Iterable[Path] = (), run: st
     """Write a snapshot, whole or not at all; copies of the files `beside` it let the folder be used on its own."""
     target = folder / folder_name(snapshot.generation)
     building = folder / f".{target.name}-new-{os.getpid()}"
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
+    disk.remove_tree(building)
+    disk.make_folder(building)
     try:
         data = safetensors.numpy.save({name: np.ascontiguousarray(a) for name, a in snapshot.arrays.items()})
-        (building / "state.safetensors").write_bytes(data)
+        disk.write(building / "state.safetensors", data)
         identity = {} if run is None else {"run": run}
         sums = {"generation": snapshot.generation, "sha256": hashlib.sha256(data).hexdigest(), **identity}
-        (building / "state.json").write_text(seal_json({**sums, **snapshot.values}))
+        disk.write(building / "state.json", seal_json({**sums, **snapshot.values}).encode())
         for file in beside:
-            shutil.copyfile(file, building / file.name)
+            disk.write(building / file.name, file.read_bytes())
         _put_in_place(building, target)
     except OSError:
-        shutil.rmtree(building, ignore_errors=True)
+        disk.remove_tree(building)
         raise
     return target
 
@@ -52,11 +52,11 @@ def write(folder: Path, snapshot: Snapshot, beside: Iterable[Path] = (), run: st
 def _put_in_place(building: Path, target: Path) -> None:
     """Rename, with an older folder of that name aside until the new one is there; `tidy` puts it back after a crash."""
     old = target.with_name(f".{target.name}-old")
-    shutil.rmtree(old, ignore_errors=True)
+    disk.remove_tree(old)
     with contextlib.suppress(FileNotFoundError):
-        target.rename(old)
-    building.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
+        disk.rename(target, old)
+    disk.rename(building, target)
+    disk.remove_tree(old)
 
 
 def tidy(folder: Path) -> None:
@@ -66,9 +66,9 @@ def tidy(folder: Path) -> None:
         if found is None or path.is_symlink():
             continue
         if found[2] == "old" and not (folder / found[1]).exists():
-            path.rename(folder / found[1])
+            disk.rename(path, folder / found[1])
         else:
-            shutil.rmtree(path, ignore_errors=True)
+            disk.remove_tree(path)
 
 
 def read(folder: Path, run: str | None = None) -> Snapshot:
@@ -95,10 +95,7 @@ def generations(folder: Path) -> list[int]:
 
 def point(file: Path, generation: int) -> None:
     """Make `best` or `latest` name a folder, atomically."""
-    temporary = file.with_name(f".{file.name}")
-    temporary.unlink(missing_ok=True)
-    temporary.write_text(folder_name(generation) + "\n")
-    temporary.replace(file)
+    write_whole(file, folder_name(generation) + "\n")
 
 
 def pointed(file: Path) -> int | None:

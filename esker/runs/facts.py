@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import safetensors
 import safetensors.numpy
 
 from esker.algorithms.facts import Facts
+from esker.system import disk
 
 HEADER = struct.Struct("<4sIQ")  # magic, CRC-32 of the payload, length of the payload
 MAGIC = b"ESKF"
@@ -58,16 +58,13 @@ class Scan:
 
 def append(path: Path, facts: Facts, run: str | None = None) -> None:
     """Commit a generation: when this returns, it is on the disk."""
-    with path.open("ab") as file:
-        start = file.tell()
-        try:
-            file.write(to_bytes(facts, run))
-            file.flush()
-            os.fsync(file.fileno())
-        except OSError:
-            with contextlib.suppress(OSError):  # half a record must not precede the next one
-                os.truncate(path, start)
-            raise
+    start = path.stat().st_size if path.exists() else 0
+    try:
+        disk.append(path, to_bytes(facts, run), durable=True)
+    except OSError:
+        with contextlib.suppress(OSError):  # half a record must not precede the next one
+            disk.truncate(path, start)
+        raise
 
 
 def read(path: Path) -> Iterator[tuple[Facts, int]]:

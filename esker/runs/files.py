@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
 from esker.errors import UsageError
+from esker.system import disk
 from esker.system.room import machine_memory
 
 LARGEST = 1 << 26  # bytes of a small file; larger ones are not ours
@@ -74,13 +74,9 @@ def refuse_link(path: Path) -> None:
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     """Replace a file; a crash leaves the old content or the new one. `durable`: on the disk when this returns."""
     temporary = path.with_name(f".{path.name}")
-    temporary.unlink(missing_ok=True)  # of a crash, or a link
-    with temporary.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        if durable:
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    disk.remove(temporary)  # of a crash, or a link
+    disk.write(temporary, content.encode() if isinstance(content, str) else content, durable=durable)
+    disk.rename(temporary, path)
 
 
 def keep_aside(path: Path) -> Path | None:
@@ -90,8 +86,5 @@ def keep_aside(path: Path) -> Path | None:
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    try:
-        os.link(path, aside)  # at once, however large it is
-    except OSError:  # a file system without links
-        shutil.copyfile(path, aside)
+    disk.link(path, aside)
     return aside

@@ -25,6 +25,7 @@ from esker.runs.files import open_plain, read_plain, read_small, refuse_link, st
 from esker.runs.journal import parse_rows
 from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
+from esker.system import disk
 
 WRITTEN = (
     "lock",
@@ -78,7 +79,7 @@ class RunFolder:
         folder = cls(path)
         folder._refuse_other_content()
         try:
-            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            disk.make_folder(folder.checkpoints)
             folder.lock()
             folder._refuse_other_content()  # another process may have begun a run here just now
             about = {"run": secrets.token_hex(16), **about}
@@ -183,11 +184,10 @@ class RunFolder:
     def lock(self) -> None:
         """Claim the folder for this process, until it ends; what a crash left in it is cleared away."""
         self.refuse_links()
-        self._lock = (self.path / "lock").open("a")
+        self.unlock()
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = disk.claim(self.path / "lock")
         except OSError as error:
-            self.unlock()
             raise UsageError(f"run folder {str(self.path)!r} is in use by another process") from error
         checkpoints.tidy(self.checkpoints)
 
@@ -255,8 +255,7 @@ class RunFolder:
 
     def write_row(self, row: dict[str, Any]) -> None:
         """Add a generation to the journal."""
-        with self.journal_file.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        disk.append(self.journal_file, (json.dumps(row) + "\n").encode())
 
     def write_final(self, reading: dict[str, Any]) -> None:
         """Keep the last centre's evaluation, next to the journal."""
@@ -305,12 +304,10 @@ class RunFolder:
         """Remove all but the newest snapshots, the first and the best."""
         if keep is None:
             return
-        import shutil
-
         spared = {0, checkpoints.pointed(self.best_file), checkpoints.pointed(self.latest_file)}
         for generation in checkpoints.generations(self.checkpoints)[:-keep]:
             if generation not in spared:
-                shutil.rmtree(self.checkpoints / checkpoints.folder_name(generation), ignore_errors=True)
+                disk.remove_tree(self.checkpoints / checkpoints.folder_name(generation))
 
     def newest(self, at_most: int) -> tuple[Snapshot | None, list[str]]:
         """The newest intact snapshot not after a generation, and what was found damaged on the way."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import tomli_w
@@ -15,6 +14,7 @@ from esker.runs.files import keep_aside, read_plain, write_whole
 from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
 from esker.runs.seals import seal_json, seal_toml
+from esker.system import disk
 
 
 def repair(folder: RunFolder) -> list[str]:
@@ -25,7 +25,7 @@ def repair(folder: RunFolder) -> list[str]:
     if found.problems or lost:
         notices.append(_repair_facts(folder, found, count, lost))
     elif found.torn is not None:
-        os.truncate(folder.facts_file, found.torn)
+        disk.truncate(folder.facts_file, found.torn)
         notices.append(f"facts ended in a damaged record: cut back to {count} committed generations")
     rows = folder.rows()
     kept = [row for row, before in zip(rows, [None, *rows], strict=False) if _follows(row, before, count)]
