@@ -22,6 +22,7 @@ from esker.algorithms import registry
 from esker.algorithms.algorithm import Engine, Site
 from esker.algorithms.observer import Row
 from esker.cluster import copies
+from esker.cluster.recovery import copies_held, lock, newest_files
 from esker.cluster.replicated import ReplicatedFolder
 from esker.cluster.shared_update import share_update
 from esker.engines.ray import RayEngine
@@ -34,7 +35,8 @@ from esker.runs.session import Session, resume
 from esker.system import clock, disk
 
 LINGER = 120.0  # seconds that a finished coordinator waits for viewers
-FILES_WITHIN = 60.0
+FILES_WITHIN = 60.0  # seconds for a copy of the run folder to be found, or sent
+LOOK_EVERY = 5.0
 
 
 @dataclass(frozen=True)
@@ -263,29 +265,27 @@ class Coordinator:
 
     def _recover(self) -> tuple[ReplicatedFolder, int]:
         """The newest of: the folder on this disk, copies on nodes, what the starter sent; and a new epoch."""
-        path = Path(self._request.path)
-        folder = ReplicatedFolder(path)
-        held, epoch = _copies_held(self._request.name)
-        best = max(held, key=lambda copy: copy[0], default=None)
-        here = copies.facts_length(path)
-        if best is not None and best[0][1] > (here or 0):
-            import ray
-
-            _set_aside(path, here)
-            copies.write(path, ray.get(best[1].fetch.remote(), timeout=60))
-            if here is None:
-                self.note("the run folder is not on this node: it was restored from another node's copy")
-        elif here is None:
-            copies.write(path, self._files_sent())
+        folder = ReplicatedFolder(Path(self._request.path))
         disk.make_folder(folder.checkpoints)
-        _lock(folder)
+        lock(folder)
+        here, until = copies.facts_length(folder.path), clock.monotonic() + FILES_WITHIN
+        held, epoch = copies_held(self._request.name)
+        files = newest_files(held, longer_than=here or 0)
+        while files is None and here is None and (files := self._files_sent()) is None:
+            if clock.monotonic() > until:
+                raise RunError("the run folder is lost: no disk and no surviving node has it")
+            held, epoch = copies_held(self._request.name)
+            files = newest_files(held, longer_than=0)
+        if files is not None and here is None and files is not self._files:
+            self.note("the run folder is not on this node: it was restored from another node's copy")
+        if files is not None:
+            copies.write(folder.path, files)
         return folder, epoch
 
-    def _files_sent(self) -> dict[str, bytes]:
+    def _files_sent(self) -> dict[str, bytes] | None:
+        """What the starter sent, once it has come; it is waited for a while."""
         with self._changed:
-            self._changed.wait_for(lambda: self._files is not None, FILES_WITHIN)
-            if self._files is None:
-                raise RunError("the run folder is lost: no disk and no surviving node has it")
+            self._changed.wait_for(lambda: self._files is not None, LOOK_EVERY)
             return self._files
 
 
@@ -294,44 +294,6 @@ def _interrupt(thread: threading.Thread) -> None:
     import ctypes
 
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt))
-
-
-def _copies_held(run: str) -> tuple[list[tuple[tuple[int, int], Any]], int]:
-    """The copies that surviving engines of a run hold, by epoch and length; and a newer epoch than any of theirs."""
-    import ray
-
-    held: list[tuple[tuple[int, int], Any]] = []
-    epoch = int(clock.time())
-    for node in ray.nodes():  # type: ignore[no-untyped-call]
-        if not node["Alive"]:
-            continue
-        try:
-            actor: Any = ray.get_actor(f"{run}@{node['NodeID']}", namespace=NAMESPACE)
-            position: tuple[int, int] = ray.get(actor.stored.remote(), timeout=5)
-        except (ValueError, ray.exceptions.RayError):
-            continue
-        epoch = max(epoch, position[0] + 1)
-        held.append((position, actor))
-    return [copy for copy in held if copy[0][1] > 0], epoch
-
-
-def _set_aside(path: Path, here: int | None) -> None:
-    """Replace facts on this disk that are older than the copy."""
-    if here is not None:
-        disk.remove(path / "facts")
-
-
-def _lock(folder: RunFolder, patience: float = 20.0) -> None:
-    """Claim the folder; a former life may need a moment to die."""
-    until = clock.monotonic() + patience
-    while True:
-        try:
-            folder.lock()
-            return
-        except UsageError:
-            if clock.monotonic() > until:
-                raise
-            clock.sleep(0.2)
 
 
 def _kill(name: str) -> None:

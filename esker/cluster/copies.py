@@ -6,6 +6,7 @@ from pathlib import Path
 
 from esker.learners.rows import REPLAY_FILE
 from esker.runs import checkpoints
+from esker.runs.files import write_whole
 from esker.runs.folder import RunFolder
 from esker.system import disk
 
@@ -27,11 +28,11 @@ def essentials(folder: RunFolder, facts: bool = True) -> dict[str, bytes]:
 
 
 def write(path: Path, files: dict[str, bytes]) -> None:
-    """Lay the files out as a run folder."""
-    for name, data in files.items():
-        target = path / name
-        disk.make_folder(target.parent)
-        disk.write(target, data)
+    """Lay the files out as a run folder: facts first, and last the configuration, without which it is nobody's run yet."""
+    order = {"facts": -1, "config.toml": 1}
+    for name in sorted(files, key=lambda name: order.get(name, 0)):
+        disk.make_folder((path / name).parent)
+        write_whole(path / name, files[name], durable=True)
 
 
 def facts_length(path: Path) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 from esker.algorithms.facts import Facts
 from esker.algorithms.snapshot import Snapshot
 from esker.cluster.copies import essentials
+from esker.engines.node import exit_if_outdated
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Node
 from esker.runs.folder import RunFolder
@@ -107,8 +108,8 @@ class ReplicatedFolder(RunFolder):
         try:
             if ray.get(call) == length:
                 return True
-        except ray.exceptions.RayError:  # the engine notices that the node is gone
-            pass
+        except ray.exceptions.RayError as error:  # the engine notices that the node is gone
+            exit_if_outdated(error)
         self._lengths.pop(node.id, None)
         self._current.discard(node.id)
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import cloudpickle
 
@@ -30,13 +31,14 @@ def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observ
     notices = notices if algorithm.commits_facts else [*notices, STAYS_HERE]
     request = Request(name, str(path), cloudpickle.dumps(environment), list(sys.path), notices)
     first = len(folder.rows())
+    files = copies.essentials(folder) if algorithm.commits_facts else {}
     if algorithm.commits_facts:
-        coordinator = viewer.launch(request, copies.essentials(folder), viewer.away_from_the_head())
+        coordinator = viewer.launch(request, files, viewer.away_from_the_head())
     else:  # its replay is a large file: the coordinator goes to where the folder is
         learns = config.device != "cpu" and algorithm.workers(config).learns_in_loop
-        coordinator = viewer.launch(request, {}, viewer.here(), gpus=1.0 if learns else 0.0)
+        coordinator = viewer.launch(request, files, viewer.here(), gpus=1.0 if learns else 0.0)
     try:
-        end = viewer.watch(coordinator, name, folder.path, observer, first)
+        end = viewer.watch(coordinator, name, folder.path, observer, first, partial(coordinator.start_from.remote, files))
     except KeyboardInterrupt:
         end = viewer.stop(coordinator, name)
     try:

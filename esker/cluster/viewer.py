@@ -11,10 +11,11 @@ from typing import Any
 from esker.algorithms.observer import Observer
 from esker.cluster import copies
 from esker.cluster.coordinator import Coordinator, End, News, Request, Summary
+from esker.cluster.recovery import lock
 from esker.engines.roster import NAMESPACE
 from esker.errors import RunError, UsageError, nearest
 from esker.runs.folder import RunFolder
-from esker.system import clock
+from esker.system import clock, disk
 
 PATIENCE = 5.0  # seconds that a coordinator holds an answer back when nothing happens
 UNANSWERED = 10.0  # and seconds more after which it counts as gone
@@ -72,18 +73,30 @@ def summaries() -> list[Summary]:
     return found
 
 
-def watch(coordinator: Any, name: str, path: Path, observer: Observer, first: int = 0) -> End:
-    """Show a run to an observer from a generation on, until it ends. Returns how it ended."""
+def watch(
+    coordinator: Any,
+    name: str,
+    path: Path,
+    observer: Observer,
+    first: int = 0,
+    send_files: Callable[[], object] = lambda: None,
+) -> End:
+    """Show a run to an observer from a generation on, until it ends. Returns how it ended.
+
+    `send_files` is called again for a coordinator that died before it committed anything: its successor may have no folder.
+    """
     config = None
     while config is None:
         config = _await(partial(coordinator.config.remote, PATIENCE), name, observer)
-        if config is None and (end := _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).end):
-            return end
+        if config is None:
+            if end := _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).end:
+                return end
+            send_files()
     earlier = _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).rows[:first]
     observer.begin(config, RunFolder(path), earlier)
     status = "the viewer left; the run continues"
     try:
-        for news in _news(coordinator, name, first, observer):
+        for news in _news(coordinator, name, first, observer, send_files):
             for text in news.notes:
                 observer.note(text)
             for row in news.rows:
@@ -111,12 +124,26 @@ def stop(coordinator: Any, name: str) -> End:
 
 
 def bring_home(coordinator: Any, name: str, path: Path) -> bool:
-    """Copy the run folder here unless this machine has it, as with shared storage. Returns whether it was copied."""
+    """Copy the run folder here unless this machine has it, as with shared storage. Returns whether it was copied.
+
+    A coordinator that was restarted on a machine without the folder raises RunError.
+    """
     length = _ask(coordinator.facts_length.remote(), name)
     here = copies.facts_length(path)
-    if length is None or (here is not None and here >= length):
+    if length is None:
+        raise RunError(
+            f"the folder of {name} is on the machine where its coordinator was, which is gone, and {str(path)!r} is older; "
+            f"evaluate what it lacks again with: esker resume {path}"
+        )
+    if here is not None and here >= length:
         return False
-    copies.write(path, _ask(coordinator.files.remote(), name))
+    disk.make_folder(path)
+    folder = RunFolder(path)
+    lock(folder)  # `esker train` and `esker stop` may both be at it
+    try:
+        copies.write(path, _ask(coordinator.files.remote(), name))
+    finally:
+        folder.unlock()
     return True
 
 
@@ -138,14 +165,18 @@ def make_way(name: str) -> None:
         clock.sleep(0.1)
 
 
-def _news(coordinator: Any, name: str, generation: int, observer: Observer) -> Iterator[News]:
-    life, notes = 0, 0
+def _news(
+    coordinator: Any, name: str, generation: int, observer: Observer, send_files: Callable[[], object]
+) -> Iterator[News]:
+    first, life, notes = generation, 0, 0
     while True:
         news: News = _await(partial(coordinator.follow.remote, generation, life, notes, PATIENCE), name, observer)
         if life and news.life != life:
             observer.note(
                 f"the coordinator died and was restarted; it continues at generation {generation + len(news.rows)}"
             )
+            if generation == first:
+                send_files()
         notes = len(news.notes) + (notes if news.life == life else 0)
         life = news.life
         generation += len(news.rows)

@@ -34,6 +34,12 @@ class Outdated(Exception):
     """An order from a coordinator that has been replaced."""
 
 
+def exit_if_outdated(error: Exception) -> None:
+    """End this process if a node refused its order: Ray starts the coordinator again unless another one took its place."""
+    if isinstance(getattr(error, "cause", None), Outdated):
+        clock.exit_process(1)
+
+
 @dataclass(frozen=True)
 class NodeSetup:
     """What every node's engine is opened with; `task` is cloudpickled and loaded once `path` is in place."""
@@ -210,11 +216,11 @@ class NodeEngine:
         """Keep a copy of what the coordinator commits; returns the length of the copy of the facts."""
         with self._lock:
             self._obey(epoch)
-            return self.replica.store(epoch, files, facts_at, facts)
+            return self.replica.store(files, facts_at, facts)
 
     def stored(self) -> tuple[int, int]:
-        """Epoch and length of the copy held here."""
-        return self.replica.position
+        """The newest epoch obeyed here, and how many bytes of facts the copy held here has."""
+        return self._epoch, self.replica.length
 
     def fetch(self) -> dict[str, bytes]:
         """The files of the copy held here."""
@@ -272,7 +278,7 @@ class NodeEngine:
     def _exit(self, status: int) -> None:
         if self._engine is not None:
             self._engine.close()
-        os._exit(status)
+        clock.exit_process(status)
 
 
 def _fingerprint(task: Any) -> str:

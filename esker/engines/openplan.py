@@ -41,10 +41,12 @@ class OpenPlan(Plan):
         return len(self._wanted)
 
     def offer(self, items: Iterable[int]) -> None:
-        """More items; those known already are not evaluated twice."""
+        """More items; those known already are not evaluated twice, and results that were lost on the way are sent again."""
         with self._changed:
             for item in items:
-                if item not in self._wanted and item not in self.results:
+                if item in self.results:
+                    self._fresh.append(self.results[item])
+                elif item not in self._wanted:
                     self._wanted.add(item)
                     self._queue.append(item)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.engines.node import Answer, Order
+from esker.engines.node import Answer, Order, exit_if_outdated
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.engines.roster import Node, Roster
@@ -161,6 +161,7 @@ class RayEngine:
         try:
             answer: Answer = ray.get(call)
         except ray.exceptions.RayTaskError as error:  # the engine itself is wrong: trying again would not help
+            exit_if_outdated(error)
             raise RunError(f"node {node.name}: {error}") from error
         except ray.exceptions.RayError as error:
             self._lost(node, plan, type(error).__name__)

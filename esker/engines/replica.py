@@ -13,18 +13,17 @@ class Replica:
 
     def __init__(self) -> None:
         self._lock = clock.Lock()
-        self._epoch = 0
         self._files: dict[str, bytes] = {}
         self._facts: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the node is
         self._length = 0
 
     @property
-    def position(self) -> tuple[int, int]:
-        """Which coordinator wrote last, and how many bytes of facts there are: the newest copy is the largest."""
+    def length(self) -> int:
+        """How many bytes of facts there are: the newest copy is the longest."""
         with self._lock:
-            return self._epoch, self._length
+            return self._length
 
-    def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
+    def store(self, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
         """Take files and a piece of the facts in; a piece behind a gap is not. Returns the length of the facts."""
         with self._lock:
             if facts_at <= self._length:
@@ -32,7 +31,7 @@ class Replica:
                 self._facts.write(facts)
                 self._facts.truncate()
                 self._facts.flush()
-                self._length, self._epoch = facts_at + len(facts), epoch
+                self._length = facts_at + len(facts)
                 if files:
                     self._files = files
             return self._length

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from esker.engines.demand import Demand
-from esker.engines.node import NodeEngine, NodeSetup, Welcome
+from esker.engines.node import NodeEngine, NodeSetup, Welcome, exit_if_outdated
 from esker.errors import RunError, UsageError
 from esker.system import clock
 
@@ -72,17 +72,22 @@ class Roster:
             raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s")
 
     def lost(self, node: Node) -> None:
-        """This node's engine is gone or of no use; another is started there if the node still lives."""
+        """This node's engine is gone, or cannot be reached; it is looked for again, and another started if it is gone.
+
+        One with a name keeps its copy of the run until then; one without could not be found again.
+        """
         with self._lock:
             if self._nodes.get(node.id) is node:
                 del self._nodes[node.id]
-        _kill(node)
+        if self._run is None:
+            _kill(node)
 
     def refuse(self, node: Node, why: str) -> None:
         """This node takes no further part."""
         self.refusals[node.id] = f"node {node.name} is not used: {why}"
         self.notes.put(self.refusals[node.id])
         self.lost(node)
+        _kill(node)
 
     def close(self) -> None:
         """End every engine."""
@@ -159,7 +164,11 @@ class Roster:
         try:
             welcome: Welcome = ray.get(reference, timeout=10)
         except ray.exceptions.RayTaskError as error:
+            exit_if_outdated(error)
             self.refuse(node, f"its engine could not be opened: {_last_line(error)}")
+            return
+        except ray.exceptions.ActorUnavailableError:  # for a moment, or until its node is known to be dead
+            self.lost(node)
             return
         except Exception as error:
             self._failures[node.id] = self._failures.get(node.id, 0) + 1

@@ -36,10 +36,10 @@ def write(folder: Path, snapshot: Snapshot, beside: Iterable[Path] = (), run: st
     disk.make_folder(building)
     try:
         data = safetensors.numpy.save({name: np.ascontiguousarray(a) for name, a in snapshot.arrays.items()})
-        disk.write(building / "state.safetensors", data)
+        disk.write(building / "state.safetensors", data, durable=True)
         identity = {} if run is None else {"run": run}
         sums = {"generation": snapshot.generation, "sha256": hashlib.sha256(data).hexdigest(), **identity}
-        disk.write(building / "state.json", seal_json({**sums, **snapshot.values}).encode())
+        disk.write(building / "state.json", seal_json({**sums, **snapshot.values}).encode(), durable=True)
         for file in beside:
             disk.write(building / file.name, file.read_bytes())
         _put_in_place(building, target)

@@ -1,0 +1,105 @@
+"""The run that is simulated: a few parameters climbing a bare function, as an algorithm that a run folder can name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sim_world import Event, sleep, the
+
+from esker.algorithms.algorithm import Algorithm, Site, Workers
+from esker.config.option import option
+from esker.config.options import StopOptions
+from esker.engines.demand import Demand
+from esker.engines.node import setup_for
+from esker.engines.ray import RayEngine
+from esker.engines.roster import Roster
+from esker.functions.state import FunctionEvolution
+from esker.noise.counter import CounterNoise
+from esker.strategies.openai_es import OpenAIES
+from esker.tasks.task import Job, Result
+
+DIMENSION = 3
+NOISE = CounterNoise(5, DIMENSION)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TinyConfig(StopOptions):
+    """As few options as a run can have."""
+
+    algo: str = option("sim_task:TINY", "algorithm")
+    env: str = option("tiny", "what is climbed")
+    checkpoint_every: int = option(2, "generations between snapshots")
+    keep: int | None = option(2, "snapshots to keep")
+    log: tuple[str, ...] = option((), "loggers")
+    device: str = option("cpu", "device")
+    center_evaluations: int = option(1, "evaluations of the centre")
+    evaluations_per_member: int = option(1, "evaluations of a member")
+    on_error: str = option("stop", "what a failure does")
+    final: str = option("last", "what to end with")
+    warm: bool = option(False, "the start cannot be recomputed")
+
+    def check(self) -> None:
+        """Anything goes."""
+
+
+class TinyState(FunctionEvolution):
+    """Evolution by a function; like a warm start's, its first centre may not follow from the configuration."""
+
+    @property
+    def starts_as_configured(self) -> bool:
+        return not self.config.warm  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class TinyTask:
+    """The function: its value is as good as the place is near (1, 1, 1), and a little rough."""
+
+    slots: int = 1
+
+    def result(self, job: Job, item: int) -> Result:
+        row = np.array(job.center)
+        if item:
+            job.population.bound(NOISE).write(item - 1, row)
+        value = float(-np.square(row - 1, dtype=np.float64).sum() + 0.01 * np.sin(1e3 * row.astype(np.float64)).sum())
+        return Result(item, value, value, 1)
+
+    def describe(self, generation: int, item: int) -> str:
+        return f"generation {generation}, item {item}"
+
+
+class Bench:
+    """A node's engine without worker processes: one item after the other, each for a while."""
+
+    def __init__(self, task: TinyTask, workers: int, table: object, step_timeout: float | None) -> None:
+        self._task, self._bell = task, Event()
+
+    def evaluate(self, job: Job, plan: Any) -> None:
+        while plan.complete is None:
+            items = plan.take(1)
+            if not items:
+                self._bell.wait()
+                self._bell.clear()
+                continue
+            sleep(the().dice.uniform(0.1, 2.0))
+            plan.add([self._task.result(job, items[0])])
+
+    def wake(self) -> None:
+        self._bell.set()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def start(config: Any, environment: Any, about: Any, new: bool) -> TinyState:
+    first = np.full(DIMENSION, 0.5 if config.warm and new else 0.0, dtype=np.float32)
+    strategy = OpenAIES(first, population=4, sigma=0.1, lr=0.05, seed=5, noise=NOISE)
+    return TinyState(config, strategy, TinyTask().describe)
+
+
+def open_engine(state: Any, site: Site) -> RayEngine:
+    return RayEngine(Roster(setup_for(TinyTask()), Demand(), site.run, site.epoch), site.note)
+
+
+TINY = Algorithm("tiny", TinyConfig, start, None, open_engine, lambda config: Workers(None), lambda config: {})  # type: ignore[arg-type]
