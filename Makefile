@@ -29,8 +29,9 @@ test: $(FOR_DEVELOPERS) lint ## two files of tests at a time; those of the clust
 	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/cluster
 	$(BIN)/python -m pytest tests/cluster
 
-faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, kills, damaged folders, full disks, much of everything, an hour's soak, fuzzing; hours
+faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, a simulated cluster, kills, damaged folders, full disks, much of everything, an hour's soak, fuzzing; hours
 	$(BIN)/python -m pytest tests/cluster -m 'faults or not faults'
+	$(BIN)/python tests/faults/simulate.py --schedules 10000
 	$(BIN)/python tests/faults/kills.py --kills 200
 	$(BIN)/python tests/faults/damages.py --folders 200
 	$(BIN)/python tests/faults/full_disk.py --folders 30

@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent / "simulation"))
 from sim_mutants import MUTANTS
 from sim_schedule import installed, reproduce, simulate
 
-SCHEDULES = 150
-UNTIL_FOUND = 120  # schedules within which a mistake must be found
+SCHEDULES = 200
+UNTIL_FOUND = 40  # schedules within which a mistake must be found
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,7 @@ from sim_world import Process, the
 from esker.algorithms.facts import Facts
 from esker.cluster.coordinator import Coordinator
 from esker.cluster.replicated import ReplicatedFolder
-from esker.engines.node import NodeEngine
+from esker.engines.node import Answer, NodeEngine, Order
 from esker.engines.plan import Plan
 from esker.runs import checkpoints
 from esker.runs import facts as records
@@ -142,21 +142,22 @@ def copy_of(engine: NodeEngine) -> bytes:
 @contextlib.contextmanager
 def watching() -> Iterator[None]:
     """Check commits and recoveries as they happen."""
-    commit, store, recover = ReplicatedFolder.commit, NodeEngine.store, Coordinator._recover
+    commit, store, feed, recover = ReplicatedFolder.commit, NodeEngine.store, NodeEngine.feed, Coordinator._recover
 
     def checked_commit(self: ReplicatedFolder, facts: Facts) -> None:
         commit(self, facts)
         _check_commit(self, int(facts.generation[0]))
 
     def checked_store(self: NodeEngine, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
-        length = store(self, epoch, files, facts_at, facts)
-        world = the()
-        process, watch = world.current.process, world.watch  # type: ignore[attr-defined]
-        newer = [former for engine, former, _ in watch.stored if engine is process and former > epoch]
-        if newer:
-            watch.problem(f"{process.name} kept a commit of epoch {epoch} after one of epoch {newer[0]}")
-        watch.stored.append((process, epoch, length))
+        obeyed, length = self._epoch, store(self, epoch, files, facts_at, facts)
+        _check_order(obeyed, epoch)
+        the().watch.stored.append((the().current.process, epoch, length))  # type: ignore[attr-defined]
         return length
+
+    def checked_feed(self: NodeEngine, order: Order, job: list[Any]) -> Answer:
+        obeyed, answer = self._epoch, feed(self, order, job)
+        _check_order(obeyed, order.epoch)
+        return answer
 
     def checked_recover(self: Coordinator) -> tuple[ReplicatedFolder, int]:
         held = _holders()
@@ -167,9 +168,17 @@ def watching() -> Iterator[None]:
     with (
         mock.patch.object(ReplicatedFolder, "commit", checked_commit),
         mock.patch.object(NodeEngine, "store", checked_store),
+        mock.patch.object(NodeEngine, "feed", checked_feed),
         mock.patch.object(Coordinator, "_recover", checked_recover),
     ):
         yield
+
+
+def _check_order(obeyed: int, epoch: int) -> None:
+    """A node obeys the newest coordinator and no other."""
+    if epoch < obeyed:
+        name = the().current.process.name
+        the().watch.problem(f"{name} obeyed a coordinator of epoch {epoch} after one of epoch {obeyed}")  # type: ignore[attr-defined]
 
 
 def _check_commit(folder: ReplicatedFolder, generation: int) -> None:

@@ -120,7 +120,7 @@ class Schedule:
             self._user()
             if self.seed:
                 self.world.at(self.world.dice.uniform(0, 20), self._follower)
-            self.world.run(lambda: self.finished, LONGEST)
+            self.world.run(lambda: self.finished or bool(self.watch.problems), LONGEST)
         problems = list(self.watch.problems)
         if self.world.stuck:
             problems.append(f"stuck: {self.world.stuck}")

@@ -9,13 +9,15 @@ import numpy as np
 from sim_world import Event, sleep, the
 
 from esker.algorithms.algorithm import Algorithm, Site, Workers
+from esker.algorithms.center import Center
+from esker.algorithms.facts import Facts
 from esker.config.option import option
 from esker.config.options import StopOptions
 from esker.engines.demand import Demand
 from esker.engines.node import setup_for
+from esker.engines.plan import Plan
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Roster
-from esker.functions.state import FunctionEvolution
 from esker.noise.counter import CounterNoise
 from esker.strategies.openai_es import OpenAIES
 from esker.tasks.task import Job, Result
@@ -34,22 +36,40 @@ class TinyConfig(StopOptions):
     keep: int | None = option(2, "snapshots to keep")
     log: tuple[str, ...] = option((), "loggers")
     device: str = option("cpu", "device")
-    center_evaluations: int = option(1, "evaluations of the centre")
-    evaluations_per_member: int = option(1, "evaluations of a member")
-    on_error: str = option("stop", "what a failure does")
-    final: str = option("last", "what to end with")
     warm: bool = option(False, "the start cannot be recomputed")
 
     def check(self) -> None:
         """Anything goes."""
 
 
-class TinyState(FunctionEvolution):
+class TinyState(Center):
     """Evolution by a function; like a warm start's, its first centre may not follow from the configuration."""
 
     @property
     def starts_as_configured(self) -> bool:
-        return not self.config.warm  # type: ignore[attr-defined]
+        return not self.config.warm
+
+    def job(self) -> Job:
+        return Job(self.strategy.ask())
+
+    def plan(self) -> Plan:
+        return Plan(self.strategy.population, center=1)
+
+    def facts(self, plan: Plan, seconds: float) -> Facts:
+        fitness = np.array([result.fitness for result in plan.of_members()])
+        return Facts(
+            generation=np.array([self.generation]),
+            fitness=fitness,
+            returns=fitness,
+            lengths=np.ones((len(fitness), 1), dtype=np.int32),
+            center_returns=np.array([result.total for result in plan.of_center()]),
+            center_lengths=np.ones(1, dtype=np.int32),
+            statistics_count=np.array([0]),
+            statistics_total=np.zeros(0),
+            statistics_squares=np.zeros(0),
+            discarded_steps=np.array([plan.dropped_steps]),
+            seconds=np.array([seconds]),
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +115,7 @@ class Bench:
 def start(config: Any, environment: Any, about: Any, new: bool) -> TinyState:
     first = np.full(DIMENSION, 0.5 if config.warm and new else 0.0, dtype=np.float32)
     strategy = OpenAIES(first, population=4, sigma=0.1, lr=0.05, seed=5, noise=NOISE)
-    return TinyState(config, strategy, TinyTask().describe)
+    return TinyState(config, strategy)
 
 
 def open_engine(state: Any, site: Site) -> RayEngine:
