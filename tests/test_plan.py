@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esker.engines.openplan import OpenPlan
 from esker.engines.plan import Plan
 from esker.tasks.task import Result
 
@@ -81,3 +82,15 @@ def test_a_refused_result_raises() -> None:
     plan = Plan(1, refuse=refuse)
     with pytest.raises(RuntimeError, match="broken"):
         plan.add([Result(0, 0.0, 0.0, 1, error="broken")])
+
+
+def test_a_node_sends_results_again_that_were_lost_on_the_way() -> None:
+    plan = OpenPlan()
+    plan.offer([3, 4])
+    plan.add([Result(item, float(item), 0.0, 1) for item in plan.take(2)])
+    lost = plan.collect(0, 0.0)
+    plan.offer([4, 5])  # the coordinator heard nothing of 4
+    assert plan.take(2) == [5]
+    plan.add([Result(5, 5.0, 0.0, 1)])
+    assert [result.item for result in lost] == [3, 4]
+    assert [result.item for result in plan.collect(0, 0.0)] == [4, 5]

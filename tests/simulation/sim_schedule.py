@@ -65,6 +65,7 @@ def installed() -> Iterator[None]:
         stack.enter_context(mock.patch("esker.engines.node.versions", dict))
         stack.enter_context(mock.patch("esker.cluster.coordinator.gc", types.SimpleNamespace(freeze=lambda: None)))
         stack.enter_context(mock.patch("esker.runs.folder.build", _build))  # a second time it gives the same
+        stack.enter_context(mock.patch("esker.runs.runner.terminate_as_interrupt", contextlib.nullcontext))
         stack.enter_context(watching())
         yield
 

@@ -1,7 +1,7 @@
 """A virtual clock, and the threads and processes that live by it: one runs at a time, and a seed says which.
 
-A simulated thread is a real one that waits for its turn. It gives the turn away where production code calls
-`esker.system.clock`, `esker.system.disk` or Ray; there its process may also be killed.
+A thread gives its turn away where production code calls `esker.system.clock`, `esker.system.disk` or Ray; there its
+process may also be killed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import heapq
 import itertools
 import queue
 import random
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import greenlet
 
 MOST_STEPS = 60_000  # of one schedule; more is a loop that never waits
 SWITCH = 0.08  # probability that another thread goes first at a point where this one could go on
@@ -42,48 +43,23 @@ class Process:
     at_death: list[Callable[[], None]] = field(default_factory=list)
 
 
-def _closed() -> threading.Lock:
-    """A gate that `release` opens for one `acquire`."""
-    gate = threading.Lock()
-    gate.acquire()
-    return gate
-
-
 class Strand:
-    """A simulated thread."""
+    """A simulated thread: a greenlet, since a turn must cost microseconds on a busy machine too."""
 
-    def __init__(self, process: Process, target: Callable[[], None], carrier: Carrier | None) -> None:
-        self.process, self.target, self.carrier = process, target, carrier
-        self.turn = _closed() if carrier is None else carrier.turn
+    def __init__(self, process: Process, live: Callable[[Strand], None] | None) -> None:
+        self.process = process
+        self.greenlet = greenlet.getcurrent() if live is None else greenlet.greenlet(lambda: live(self), _root())
         self.ready: Callable[[], bool] | None = None
         self.until: float | None = None
         self.done = False
 
 
-class Carrier:
-    """A real thread that runs one strand after the other: making a thread costs more than a whole message."""
-
-    def __init__(self) -> None:
-        self.turn = _closed()
-        self.work: tuple[World, Strand] | None = None
-        threading.Thread(target=self._carry, daemon=True).start()
-
-    def _carry(self) -> None:
-        while True:
-            self.turn.acquire()
-            assert self.work is not None
-            world, strand = self.work
-            try:
-                if strand.process.alive:
-                    strand.target()
-            except Killed:
-                pass
-            except BaseException as error:  # a thread's exception ends the thread, in production too
-                world.crashes.append((strand.process.name, error))
-            world.leave(strand)
-
-
-_idle: list[Carrier] = []
+def _root() -> greenlet.greenlet:
+    """The greenlet of the real thread, to which control returns when another one ends."""
+    root = greenlet.getcurrent()
+    while root.parent is not None:
+        root = root.parent
+    return root
 
 
 class World:
@@ -99,7 +75,7 @@ class World:
         self._strands: list[Strand] = []
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
-        self._main = Strand(Process("main", None), lambda: None, None)
+        self._main = Strand(Process("main", None), None)
         self.current = self._main
         self.stuck: str | None = None
         self.cluster: Any = None
@@ -110,9 +86,20 @@ class World:
 
     def spawn(self, process: Process, target: Callable[[], None]) -> Strand:
         """A new thread of a process."""
-        carrier = _idle.pop() if _idle else Carrier()
-        strand = Strand(process, target, carrier)
-        carrier.work = self, strand
+
+        def live(strand: Strand) -> None:
+            try:
+                if process.alive:
+                    target()
+            except Killed:
+                pass
+            except BaseException as error:  # a thread's exception ends the thread, in production too
+                self.crashes.append((process.name, error))
+            strand.done = True
+            self._strands.remove(strand)
+            self.current = self._choose()
+
+        strand = Strand(process, live)
         self._strands.append(strand)
         return strand
 
@@ -155,21 +142,10 @@ class World:
             for action in process.at_death:
                 action()
 
-    def leave(self, strand: Strand) -> None:
-        """A thread has come to its end."""
-        strand.done = True
-        self._strands.remove(strand)
-        following = self._choose()
-        _idle.append(strand.carrier)  # type: ignore[arg-type]
-        self.current = following
-        following.turn.release()
-
     def _pass_on(self, me: Strand) -> None:
-        following = self._choose()
-        self.current = following
-        if following is not me:
-            following.turn.release()
-            me.turn.acquire()
+        self.current = self._choose()
+        while self.current is not me:  # where a thread ends, control comes back to the main one
+            self.current.greenlet.switch()
 
     def _choose(self) -> Strand:
         while True:
