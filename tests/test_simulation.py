@@ -14,7 +14,7 @@ from sim_mutants import MUTANTS
 from sim_schedule import installed, reproduce, simulate
 
 SCHEDULES = 200
-UNTIL_FOUND = 40  # schedules within which a mistake must be found
+UNTIL_FOUND = 100  # schedules within which a mistake must be found
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 from typing import IO, Any
 
-from sim_world import the
+from sim_world import never, the
 
 _ticks = itertools.count(1_700_000_000_000_000_000, 1_000_000)  # times of change: the clock of a real disk is coarse
 
@@ -128,7 +128,7 @@ class Disk:
             inode.seen += data[half:]
             self._show(path, inode)
         if durable:
-            the().wait(lambda: False, the().dice.uniform(1, 8) if the().dice.random() < self.slow else 0.002)
+            the().wait(never, the().dice.uniform(1, 8) if the().dice.random() < self.slow else 0.002)
             the().step()
             inode.synced = inode.seen
             self.synced, self.since = dict(self.names), []

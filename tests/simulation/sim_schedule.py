@@ -191,7 +191,7 @@ class Schedule:
                 if dice.random() < 0.35:
                     self.dooms[kind, life] = int(most ** dice.uniform(0.2, 1.0))
         for _ in range(dice.choice([0, 1, 1, 2, 3])):
-            self.world.at(dice.uniform(0, 20), self._fault)
+            self.world.at(dice.uniform(0, 14), self._fault)
         self.world.at(DISTURBED, self._calm)
 
     def _made(self, actor: Actor, process: Process) -> None:

@@ -102,7 +102,7 @@ class Bench:
                 self._bell.wait()
                 self._bell.clear()
                 continue
-            sleep(the().dice.uniform(0.1, 2.0))
+            sleep(the().dice.uniform(0.1, 1.0))
             plan.add([self._task.result(job, items[0])])
 
     def wake(self) -> None:

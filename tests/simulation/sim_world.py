@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import queue
 import random
 from collections.abc import Callable, Iterator
@@ -43,6 +44,11 @@ class Process:
     at_death: list[Callable[[], None]] = field(default_factory=list)
 
 
+def never() -> bool:
+    """What only time ends."""
+    return False
+
+
 class Strand:
     """A simulated thread: a greenlet, since a turn must cost microseconds on a busy machine too."""
 
@@ -50,7 +56,7 @@ class Strand:
         self.process = process
         self.greenlet = greenlet.getcurrent() if live is None else greenlet.greenlet(lambda: live(self), _root())
         self.ready: Callable[[], bool] | None = None
-        self.until: float | None = None
+        self.until = math.inf
         self.done = False
 
 
@@ -129,7 +135,7 @@ class World:
     def wait(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
         """Let others go on until something is so, or for some seconds; returns whether it is."""
         me = self.current
-        me.ready, me.until = ready, None if timeout is None else self.now + max(timeout, 0.0)
+        me.ready, me.until = ready, math.inf if timeout is None else self.now + max(timeout, 0.0)
         self._pass_on(me)
         if not me.process.alive:
             raise Killed
@@ -148,34 +154,32 @@ class World:
             self.current.greenlet.switch()
 
     def _choose(self) -> Strand:
+        """Whoever can go on, by lot; the main thread only when nobody else can; otherwise time passes until one can."""
         while True:
-            now, able = self.now, []
+            now, able, soonest = self.now, [], self._events[0][0] if self._events else math.inf
             for strand in self._strands:
-                if not strand.process.alive or (
-                    strand.process.frozen_until <= now
-                    and (strand.ready is None or (strand.until is not None and strand.until <= now) or strand.ready())
-                ):
+                frozen, ready = strand.process.frozen_until, strand.ready
+                if not strand.process.alive:
                     able.append(strand)
+                elif frozen > now:
+                    soonest = min(soonest, frozen)
+                elif ready is None or strand.until <= now or (ready is not never and ready()):
+                    able.append(strand)
+                elif strand.until < soonest:
+                    soonest = strand.until
             if able:
                 return able[0] if len(able) == 1 else able[self.dice.randrange(len(able))]
             main = self._main
-            if main.ready is None or (main.until is not None and main.until <= now) or main.ready():
+            if main.ready is None or main.until <= now or main.ready():
                 return main
-            self._advance()
+            self._advance(min(soonest, main.until))
 
-    def _advance(self) -> None:
-        """Nobody can go on now: go to the next moment at which somebody can, or something happens."""
-        moments = [self._events[0][0]] if self._events else []
-        for strand in [*self._strands, self._main]:
-            if strand.process.frozen_until > self.now:
-                moments.append(strand.process.frozen_until)
-            elif strand.until is not None:
-                moments.append(strand.until)
-        if not moments:
+    def _advance(self, moment: float) -> None:
+        if moment == math.inf:
             self.stuck = self.stuck or "everybody waits for ever"
             self._main.ready = None
             return
-        self.now = max(self.now, min(moments))
+        self.now = max(self.now, moment)
         while self._events and self._events[0][0] <= self.now:
             heapq.heappop(self._events)[2]()
 
@@ -228,7 +232,7 @@ def time_ns() -> int:
 
 def sleep(seconds: float) -> None:
     the().step()
-    the().wait(lambda: False, seconds)
+    the().wait(never, seconds)
 
 
 def exit_process(status: int) -> None:
