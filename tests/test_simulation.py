@@ -28,7 +28,7 @@ def test_an_undisturbed_schedule_is_the_undisturbed_run() -> None:
 
 
 def test_a_seed_gives_the_same_schedule_again() -> None:
-    first, second = simulate(33), simulate(33)
+    first, second = simulate(6), simulate(6)
     assert len(first.faults) > 0
     assert (first.trace, first.steps) == (second.trace, second.steps)
 
