@@ -17,21 +17,23 @@ from esker.config.evolution import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.config.keywords import EvolutionOptions
 from esker.config.legacy import rename
 from esker.engines.remote.server import WorkServer
-from esker.errors import Damage, RunError, UsageError
+from esker.errors import RunError, UsageError
 from esker.functions.algorithm import FUNCTION, begin_about, start
 from esker.functions.forms import by_workers, check_form, check_served
 from esker.functions.parameters import Filter, Subject
-from esker.functions.problem import Problem, importable, made
+from esker.functions.problem import Problem, made
 from esker.functions.reward import BadReward, Function, number
 from esker.functions.saving import check_path, save
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import Caller, Functions, generators_kept, seed_generators
 from esker.logs.backends import Also, find_logger, with_backends
+from esker.logs.lines import Lines, describe_row
 from esker.noise.address import Purpose, episode_seed
 from esker.runs import session
 from esker.runs.folder import RunFolder
 from esker.runs.memory import MemoryRun
-from esker.runs.runner import Callbacks, run
+from esker.runs.recovery import catch_up
+from esker.runs.runner import Callbacks, Interrupted, run
 from esker.runs.session import Session
 from esker.runs.trust import OF_CLUSTER, Trust, record_change
 from esker.strategies.strategy import Strategy
@@ -87,9 +89,8 @@ class Evolution:
         self._test_kwargs = test_kwargs
         self._tester: Caller | None = None
         self._report_every: int | None = None
-        self._display = _Lines(self, observer)
+        self._display = Lines(self._seen, self.notices, observer, self.config.quiet)
         self._session = self._begin(problem) if _folder is None else self._continue(_folder, problem)
-        self._session.remedy = self._remedy
         for text in renamed + self._session.notices:
             self.note(text)
         self._session.notices = []
@@ -157,17 +158,27 @@ class Evolution:
         return self.model
 
     def _run(self) -> Outcome:
-        """Hand the session to the runner that all runs have."""
-        begun, folder = self._session, self._session.folder
-        observer: Observer = self._display
-        shown = None
+        """Hand the session to the runner that all runs have: here, or in a coordinator on the cluster."""
+        folder = self._session.folder
         if self.config.engine == "ray":
             for text in connect.connect(self.config, self.config.workers):
                 self.note(text)
-            if isinstance(folder, RunFolder) and not connect.is_own():
-                from esker.cluster.board import Published
+        shared = self.config.engine == "ray" and isinstance(folder, RunFolder) and not connect.is_own()
+        if shared and self.on_iteration is None and self._test_kwargs is None and self.save_path is None:
+            from esker.cluster.functions import pack_problem
 
-                observer = Also(observer, shown := Published(folder))
+            if (packed := pack_problem(self._session.environment, self._state, self.note)) is not None:
+                return self._run_elsewhere(packed)
+        return self._run_here(shared)
+
+    def _run_here(self, shared: bool) -> Outcome:
+        begun, folder, observer = self._session, self._session.folder, self._display
+        shown = None
+        if shared:
+            from esker.cluster.board import Published
+
+            assert isinstance(folder, RunFolder)
+            shown = Published(folder)
 
         def opened() -> Engine:
             engine = begun.open(observer)
@@ -183,7 +194,36 @@ class Evolution:
 
         folder.lock()
         folder.write_config(replace(self._state.config, run_dir=None))
-        return run(begun, with_backends(observer, self.config.log), Callbacks(wishes), opened)
+        watching = with_backends(observer if shown is None else Also(observer, shown), self.config.log)
+        return run(begun, watching, Callbacks(wishes), opened)
+
+    def _run_elsewhere(self, packed: bytes) -> Outcome:
+        """Let a coordinator on the cluster run the loop, and watch it. Ctrl-C stops the run; our death does not."""
+        from esker.cluster.submit import run_on_cluster
+
+        folder = self._session.folder
+        assert isinstance(folder, RunFolder)
+        folder.write_config(replace(self._state.config, run_dir=None))
+        try:
+            reason = run_on_cluster(folder, packed, self._display, [])
+        except BaseException as error:
+            with contextlib.suppress(UsageError):  # a coordinator that is lost may hold the folder yet
+                self._catch_up(folder)
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted(self._session.advice()) from None
+            raise
+        self._catch_up(folder)
+        return Outcome(reason, reason.startswith("goal reached"))
+
+    def _catch_up(self, folder: RunFolder) -> None:
+        """Go to where a coordinator left the run."""
+        folder.lock()
+        try:
+            for text in catch_up(FUNCTION, folder, self._state):
+                self.note(text)
+        finally:
+            folder.unlock()
+        self.history = folder.rows()
 
     def _begin(self, problem: Problem) -> Session:
         """A new run, in a new folder or in memory."""
@@ -214,13 +254,6 @@ class Evolution:
         begun.state.flat.write(begun.state.final)  # type: ignore[attr-defined]
         return begun
 
-    def _remedy(self) -> str:
-        if isinstance(self._session.folder, MemoryRun):
-            return f"run() continues after the {self.iteration} complete generations, which the model holds"
-        path = str(self._session.folder.path)
-        by_command = f"esker resume {path}, or " if importable(self.config) else ""
-        return f"continue with: {by_command}esker.Evolution.resume({path!r}, model, reward)"
-
     def note(self, text: str) -> None:
         """Keep a notice, and print it."""
         self._display.note(text)
@@ -229,7 +262,7 @@ class Evolution:
         """A generation was committed."""
         self.history.append(row)
         self.tested = None
-        if self._report_every is not None and self.iteration % self._report_every == 0:
+        if self._report_every is not None and (row["generation"] + 1) % self._report_every == 0:
             self._report(row)
 
     def _report(self, row: Row) -> None:
@@ -266,53 +299,3 @@ class Evolution:
         if self.save_path is not None and self.history:
             with contextlib.suppress(*() if finished else (RunError,)):  # what went wrong first is what to say
                 self._save(self.save_path)
-
-
-class _Lines:
-    """The observer of an evolution: keeps its history and prints a line at every report."""
-
-    def __init__(self, evolution: Evolution, observer: Observer | None) -> None:
-        self._evolution, self._also = evolution, observer
-        self.silent = evolution.config.quiet or getattr(observer, "is_display", False)
-
-    def begin(self, config: Any, folder: Any, rows: list[Row]) -> None:
-        """The run starts or resumes."""
-        if self._also is not None:
-            self._also.begin(config, folder, rows)
-
-    def generation(self, row: Row, returns: Any = None) -> None:
-        """A generation was committed."""
-        self._evolution._seen(row)
-        if "note" in row:
-            self.print(row["note"])
-        if self._also is not None:
-            self._also.generation(row, returns)
-
-    def note(self, text: str) -> None:
-        """Keep a notice, and print it; in silence only damage is printed."""
-        self._evolution.notices.append(text)
-        self.print(text, even_if_silent=isinstance(text, Damage))
-        if self._also is not None:
-            self._also.note(text)
-
-    def end(self, reason: str) -> None:
-        """The run ended."""
-        if self._also is not None:
-            self._also.end(reason)
-
-    def print(self, text: str, even_if_silent: bool = False) -> None:
-        """A line, unless the run is quiet or another observer displays it."""
-        if not self.silent or even_if_silent:
-            print(text, flush=True)
-
-
-def describe_row(row: Row, tested: float | None = None) -> str:
-    """A generation in one line."""
-    center = "–" if row["center_return"] is None else f"{row['center_return']:.6g}"
-    best = "–" if row["best_return"] is None else f"{row['best_return']:.6g}"
-    test = "" if tested is None else f"  test {tested:.6g}"
-    return (
-        f"generation {row['generation'] + 1}  reward {center}  best {best}{test}  "
-        f"members mean {row['return_mean']:.6g} max {row['return_max']:.6g}  "
-        f"sigma {row['sigma']:.3g}  lr {row['lr']:.3g}  {row['wall_time']:.1f} s"
-    )

@@ -208,3 +208,42 @@ def test_report_plot_and_runs_show_such_a_run(tmp_path: Path, capsys: pytest.Cap
     assert "test_evolution_runs:sphere" in (tmp_path / "page.html").read_text()
     assert main(["plot", str(tmp_path / "run"), "-o", str(tmp_path / "curve.svg")]) == 0
     assert (tmp_path / "curve.svg").stat().st_size > 1000
+
+
+def test_a_coordinator_goes_on_with_what_it_is_sent_to_the_same_bits(tmp_path: Path) -> None:
+    """What a cluster's coordinator does, in this process: it gets the layout by message, the values from the folder."""
+    from dataclasses import replace
+
+    from esker.cluster.coordinator import _unpack
+    from esker.cluster.functions import pack_problem
+    from esker.functions.algorithm import FUNCTION
+    from esker.logs.console import Quiet
+    from esker.runs import runner, session
+    from esker.runs.folder import RunFolder
+
+    esker.Evolution(two_layers, output, run_dir=str(tmp_path / "whole"), **FAST).run(5)
+    evolution = esker.Evolution(two_layers, output, run_dir=str(tmp_path / "run"), **FAST)
+    before = [tensor.clone() for tensor in evolution.model.parameters()]
+    packed = pack_problem(evolution._session.environment, evolution._state, pytest.fail)
+    assert packed is not None
+    assert all(torch.equal(a, b) for a, b in zip(before, evolution.model.parameters(), strict=True))
+    folder = RunFolder.open(tmp_path / "run")
+    folder.lock()
+    config = replace(folder.config(lambda name: FUNCTION.config), generations=5)
+    runner.run(session.resume(folder, FUNCTION, config, _unpack(packed), []), Quiet())
+    assert center(tmp_path / "run") == center(tmp_path / "whole")
+
+
+def test_values_that_move_are_no_part_of_the_message_and_large_frozen_ones_keep_the_loop_here() -> None:
+    from esker.cluster.functions import pack_problem
+    from esker.cluster.submit import MOST_PACKED
+
+    notes: list[str] = []
+    for frozen in (False, True):
+        model = nn.Sequential(nn.Linear(400, 400), nn.Linear(400, 1))
+        model[0].requires_grad_(not frozen)
+        evolution = esker.Evolution(model, output, **FAST)
+        packed = pack_problem(evolution._session.environment, evolution._state, notes.append)
+        assert (packed is None) == frozen
+        assert packed is None or len(packed) < MOST_PACKED
+    assert ["the loop stays in this process" in note for note in notes] == [True]

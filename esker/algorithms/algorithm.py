@@ -52,6 +52,11 @@ def as_it_is(config: Any, environment: Environment, probe: Env) -> tuple[Any, li
     return config, []
 
 
+def by_command(config: Any, path: Path) -> str:
+    """How to continue a run that was interrupted or failed."""
+    return f"continue with: esker resume {path}"
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """Its name, its options, how its state starts, and what its workers are."""
@@ -74,3 +79,4 @@ class Algorithm:
     # What replaces an environment, found again from a run's configuration and description. Raises UsageError.
     find: Callable[[Any, About], Any] | None = None
     resumable: frozenset[str] = RESUMABLE  # options that a resumed run may change
+    remedy: Callable[[Any, Path], str] = by_command  # how to continue one that was interrupted or failed

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import sys
 import threading
 import traceback
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,7 +29,7 @@ from esker.cluster.replicated import ReplicatedFolder
 from esker.cluster.shared_update import share_update
 from esker.engines.ray import RayEngine
 from esker.engines.roster import NAMESPACE
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, named_line
 from esker.logs.backends import with_backends
 from esker.runs import runner
 from esker.runs.folder import RunFolder
@@ -45,7 +47,7 @@ class Request:
 
     name: str
     path: str
-    environment: bytes  # cloudpickled, loaded once `modules` is in place
+    environment: bytes  # as `submit.pack` makes them, loaded once `modules` is in place
     modules: list[str]
     notices: list[str]
 
@@ -137,8 +139,6 @@ class Coordinator:
 
     def summary(self) -> Summary:
         """This run in one line."""
-        import platform
-
         config, rows, engine = self._config, self._rows, self._engine
         status = "starting" if config is None else "stopping" if self._stopping else "running"
         return Summary(
@@ -226,7 +226,7 @@ class Coordinator:
             raise ended
         folder.check_trust(True)  # the user who started it has decided that
         algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
-        environment = cloudpickle.loads(request.environment)
+        environment = _unpack(request.environment)
         session = resume(folder, algorithm, config, environment, list(request.notices))
         gc.freeze()  # torch's and Ray's modules are not searched again: that stops a generation of thousands for 0.15 s
         observer = with_backends(self, config.log)
@@ -287,6 +287,15 @@ class Coordinator:
         with self._changed:
             self._changed.wait_for(lambda: self._files is not None, LOOK_EVERY)
             return self._files
+
+
+def _unpack(data: bytes) -> Any:
+    """What members are evaluated on. What this machine cannot import raises UsageError."""
+    try:
+        return cloudpickle.loads(zlib.decompress(data))
+    except ImportError as error:
+        why = f"{named_line(error)}; install it on every node, or send its folder with working_dir"
+        raise UsageError(f"the coordinator on node {platform.node()} cannot start: {why}") from error
 
 
 def _interrupt(thread: threading.Thread) -> None:

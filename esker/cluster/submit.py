@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from functools import partial
+from typing import Any
 
 import cloudpickle
 
@@ -13,23 +15,31 @@ from esker.cluster import copies, viewer
 from esker.cluster.coordinator import Request
 from esker.errors import RunError, UsageError
 from esker.runs.folder import RunFolder
-from esker.worlds.environments import Environment
 
 STAYS_HERE = (
     "run folder and replay are on this machine only, and the coordinator stays here: without it the run stops, "
     "and `esker resume` continues it when the machine is back"
 )
+# Ray keeps what a coordinator is made of for its restarts, up to 100 kB; beyond that it would be lost with its starter.
+MOST_PACKED = 90_000  # bytes
 
 
-def run_on_cluster(folder: RunFolder, environment: Environment, observer: Observer, notices: list[str]) -> str:
+def pack(environment: Any) -> bytes:
+    """An environment, or what takes its place, as a coordinator is given it. Raises whatever pickling raises."""
+    return zlib.compress(cloudpickle.dumps(environment))
+
+
+def run_on_cluster(folder: RunFolder, environment: Any, observer: Observer, notices: list[str]) -> str:
     """Start a coordinator on this folder and watch it; returns why the run ended.
 
-    A run that failed raises RunError, one that was stopped KeyboardInterrupt, a wrong request UsageError.
+    `environment` may be packed already. A run that failed raises RunError, one that was stopped KeyboardInterrupt, a
+    wrong request UsageError.
     """
     name, path = folder.path.resolve().name, folder.path.resolve()
     algorithm, config = registry.find(folder.algo), folder.config(registry.options_of)
     notices = notices if algorithm.commits_facts else [*notices, STAYS_HERE]
-    request = Request(name, str(path), cloudpickle.dumps(environment), list(sys.path), notices)
+    packed = environment if isinstance(environment, bytes) else pack(environment)
+    request = Request(name, str(path), packed, list(sys.path), notices)
     first = len(folder.rows())
     files = copies.essentials(folder) if algorithm.commits_facts else {}
     if algorithm.commits_facts:

@@ -18,7 +18,7 @@ from esker.functions.lowrank.batches import LowRankBatches
 from esker.functions.lowrank.parts import parts_of
 from esker.functions.lowrank.state import LowRankEvolution
 from esker.functions.parameters import FlatParameters
-from esker.functions.problem import Problem, again, machine, start_of
+from esker.functions.problem import Problem, again, machine, remedy, start_of
 from esker.functions.reward import Function, call_of
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import Functions, resolve_device
@@ -135,4 +135,5 @@ FUNCTION = Algorithm(
     environment=_no_environment,
     find=again,
     resumable=EVOLUTION_RESUMABLE,
+    remedy=remedy,
 )

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from platform import python_version
 from typing import Any
 
@@ -86,6 +87,12 @@ def machine(device: torch.device, low_rank: bool) -> str:
     """What the bits of an update depend on: this machine, and the device where that is where updates are computed."""
     on_gpu = low_rank and device.type == "cuda"
     return fingerprint(None) + (f" {torch.cuda.get_device_name(device)}" if on_gpu else "")
+
+
+def remedy(config: EvolutionConfig, path: Path) -> str:
+    """How to continue a run that was interrupted or failed."""
+    by_command = f"esker resume {path}, or " if importable(config) else ""
+    return f"continue with: {by_command}esker.Evolution.resume({str(path)!r}, model, reward)"
 
 
 def importable(config: EvolutionConfig) -> bool:

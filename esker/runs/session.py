@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,11 +35,12 @@ class Session:
     folder: RunFolder | MemoryRun
     state: State
     notices: list[str]
-    remedy: Callable[[], str] | None = None  # how to continue a run that was interrupted or failed
 
     def advice(self) -> str:
-        """How to continue it."""
-        return self.remedy() if self.remedy else f"continue with: esker resume {self.folder.path}"
+        """How to continue it after an interrupt or a failure."""
+        if isinstance(self.folder, MemoryRun):
+            return f"run() continues after the {self.state.generation} complete generations, which the model holds"
+        return self.algorithm.remedy(self.state.config, self.folder.path)
 
     def open(self, observer: Observer) -> Engine:
         """The run's workers."""

@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 os.environ |= {
     "XDG_CONFIG_HOME": tempfile.mkdtemp(prefix="esker-tests-"),  # tokens of tests are not the user's
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # by default 15: on a busy machine its workers would hardly run
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "3",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import types
@@ -18,7 +19,9 @@ from torch import nn
 
 import esker
 from esker.engines.ray import RayEngine
+from esker.runs.folder import RunFolder
 
+NAME = "test_functions_on_ray:reward"
 OPTIONS: dict[str, Any] = {"population": 16, "lr": 0.05, "quiet": True, "table_size": 10_000, "final": "last"}
 
 
@@ -81,27 +84,57 @@ def test_a_killed_node_engine_costs_only_its_members(two_nodes: Any, monkeypatch
 def test_a_run_is_listed_watched_and_stopped_from_elsewhere_and_resumes(two_nodes: Any, tmp_path: Path, cli: Any) -> None:
     network, path, options = model(), tmp_path / "evolving", OPTIONS | {"engine": "ray", "address": two_nodes.address}
     evolution = esker.Evolution(network, reward, run_dir=str(path), **options)
-    thread = threading.Thread(target=evolution.run, args=(5000,), daemon=True)
+    ended: list[BaseException] = []
+
+    def watch() -> None:
+        try:
+            evolution.run(5000)
+        except KeyboardInterrupt as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
-    wait_for(lambda: len(evolution.history) >= 3, 60)
+    wait_for(lambda: len(evolution.history) >= 3, 120)
     listed = json.loads(cli("runs", "--cluster", "--address", two_nodes.address, "--json").stdout)
     run = next(run for run in listed if run["name"] == "evolving")
-    assert (run["env"], run["algo"], run["status"], run["workers"] >= 1) == (
-        "test_functions_on_ray:reward",
-        "function",
-        "running",
-        True,
-    )
+    assert (run["env"], run["algo"], run["status"], run["workers"] >= 1) == (NAME, "function", "running", True)
     done = cli("stop", "evolving", "--address", two_nodes.address)
-    assert (done.returncode, "evolving: stopped by esker stop" in done.stdout) == (0, True)
-    thread.join(30)
-    assert not thread.is_alive()
+    assert (done.returncode, "evolving: interrupted; continue with: " in done.stdout) == (0, True)
+    thread.join(60)
+    assert "esker.Evolution.resume(" in str(ended[0])
     count = evolution.iteration
+    assert bits(network) == alone(count)
     esker.Evolution.resume(path, network, reward, engine="local", address=None, workers=0).run(1)
     assert bits(network) == alone(count + 1)
     attached = cli("attach", "evolving", "--address", two_nodes.address)
     assert attached.returncode == 0, attached.stderr
-    assert f"{count:,}" in attached.stdout
+    assert f"{count - 1:,}" in attached.stdout
+
+
+BEGIN = """
+import sys
+import test_functions_on_ray as here
+import esker
+
+options = here.OPTIONS | {"engine": "ray", "address": sys.argv[1], "log": "csv"}
+esker.Evolution(here.model, here.reward, run_dir=sys.argv[2], **options).run(60)
+"""
+
+
+def test_a_killed_starter_leaves_a_run_that_goes_on_to_the_same_bits(two_nodes: Any, tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / "orphan"
+    starter = subprocess.Popen([sys.executable, "-c", BEGIN, two_nodes.address, str(path)])
+    wait_for(lambda: len(RunFolder(path).rows()) >= 2, 120)
+    starter.kill()
+    starter.wait(10)
+    attached = cli("attach", "orphan", "--address", two_nodes.address)
+    assert attached.returncode == 0, attached.stderr
+    assert "60 generations done" in attached.stdout
+    wait_for(lambda: RunFolder(path).status().startswith("finished"), 30)
+    network = model()
+    again = esker.Evolution.resume(path, network, reward, engine="local", address=None, workers=0)
+    assert (again.iteration, bits(network)) == (60, alone(60))
+    assert (path / "metrics.csv").read_text().count("\n") == 61  # written by the coordinator
 
 
 def test_what_cannot_be_sent_and_what_a_node_lacks_is_reported_in_one_line(two_nodes: Any, tmp_path: Path) -> None:
