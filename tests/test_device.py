@@ -223,7 +223,7 @@ def test_a_world_of_the_users_own_is_refilled_by_its_own_ends():
 
 
 def test_a_world_that_observes_something_else_is_refused(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"device_worlds:Wide observes \(5,\), and Pendulum-v1 \(3,\)"):
+    with pytest.raises(UsageError, match=r"device_worlds:Wide has observations of shape \(5,\); Pendulum-v1 has \(3,\)"):
         esker.train("Pendulum-v1", run_dir=str(tmp_path / "x"), **{**ON_CPU, "world": "device_worlds:Wide"})
 
 

@@ -72,7 +72,7 @@ def test_the_default_space_leaves_out_what_is_fixed() -> None:
         ("hidden=64,64", "layers are written 64x64"),
         ("workers=1,2", "workers cannot be swept"),
         ("lr=0.1..1:lg", "'lg' is neither 'log' nor a number of grid points"),
-        ("lr=0.1..1:1", "expected a whole number of at least 2"),
+        ("lr=0.1..1:1", "expected a whole number of 2 to"),
         ("lr=", "write name=low..high"),
         ("nowhere.toml", "neither a file nor a range"),
     ],
