@@ -78,7 +78,7 @@ def main(description: str | None, policy: Any, reward: Any, goal: float, setting
     except esker.UsageError as error:
         parser.error(str(error))
     evolution.run(options.iterations)
-    print(f"{evolution.iteration} generations: {evolution.outcome.reason}")
+    print(f"stopped after generation {evolution.iteration}: {evolution.outcome.reason}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from esker.cli import main
+from esker.errors import UsageError
+from esker.runs.request import configure
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "coming-from.md"
@@ -106,3 +108,12 @@ def test_the_command_does_what_the_page_says(
         assert "AES-RL's " in said.out
     if "baseline-absolute" in command:
         assert "mean_update_param = -2000, as published for baseline-absolute" in " ".join(said.out.split())
+
+
+def test_flags_of_pytorch_es_are_translated_or_name_the_command() -> None:
+    flags = {"env_name": "CartPole-v1", "small_net": True, "n": 8, "max_gradient_updates": 3, "variable_ep_len": True}
+    config = configure(None, {}, foreign=flags).config
+    assert (config.env, config.population, config.generations) == ("CartPole-v1", 8, 3)
+    assert (config.hidden, config.activation, config.adaptive_cap) == ((64, 64), "selu", "twice-mean")
+    with pytest.raises(UsageError, match="test is a command here: esker render RUN --watch"):
+        configure(None, {}, foreign={"env_name": "CartPole-v1", "test": True})

@@ -14,8 +14,9 @@ from small_runs import QUICK, small_run
 import esker
 from esker.engines.engine import Pulse
 from esker.logs.console import Display, Plain
-from esker.logs.text import count, sparkline
+from esker.logs.text import sparkline
 from esker.runs.folder import RunFolder
+from esker.system.words import count
 
 
 def row(generation: int = 0, **changes: Any) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def test_cartpole_runs_and_saves_its_weights(example, tmp_path: Path, settings: 
     weights = tmp_path / "cartpole.pt"
     workers = 1 if settings == "esker" else 0  # real processes once: the reward is defined in a script
     out = example("cartpole.py", "--weights-path", weights, "--settings", settings, "--iterations", 2, "--workers", workers)
-    assert "2 iterations: 2 generations done" in out
+    assert "stopped after generation 2: 2 generations done" in out
     assert list(torch.load(weights, weights_only=True)) == ["0.weight", "0.bias", "2.weight", "2.bias"]
 
 
@@ -144,7 +144,7 @@ def test_lunar_lander_runs_and_saves_its_weights(example, tmp_path: Path, settin
     pytest.importorskip("Box2D")
     weights = tmp_path / "lander.pt"
     out = example("lunar_lander.py", "-w", weights, "--settings", settings, "--iterations", 1, "--workers", 0)
-    assert "1 iterations: 1 generations done" in out
+    assert "stopped after generation 1: 1 generation done" in out
     assert torch.load(weights, weights_only=True)["4.weight"].shape == (4, 100)
 
 

@@ -16,6 +16,7 @@ from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
 from esker.config.options import StopOptions
 from esker.system import clock
+from esker.system.words import count
 
 Lap = Callable[[], float]  # seconds since it was last called
 
@@ -125,13 +126,12 @@ def stop_reason(config: StopOptions, progress: Progress, generation: int) -> Out
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
         return Outcome(f"goal reached: centre return ≥ {config.goal:g}, {config.patience} times in a row", True)
     if generation >= (config.generation_limit or math.inf):
-        return Outcome(f"{generation:,} generations done")
+        return Outcome(f"{count(generation, 'generation')} done")
     if progress.env_steps >= (config.steps or math.inf):
         return Outcome(f"{progress.env_steps:,} environment steps done")
     if config.training_limit is not None and progress.training_steps >= config.training_limit:
-        return Outcome(
-            f"{progress.training_steps:,} training steps done{_beyond(progress.training_steps, config.training_limit)}"
-        )
+        done = progress.training_steps
+        return Outcome(f"{count(done, 'training step')} done{_beyond(done, config.training_limit)}")
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
@@ -144,7 +144,7 @@ def _beyond(steps: int, limit: int) -> str:
 def stop_text(config: StopOptions) -> str:
     """The stop conditions as text."""
     limit, training = config.generation_limit, config.training_limit
-    parts = [f"{limit:,} generations" if limit else "", f"{training:,} training steps" if training else ""]
+    parts = [count(limit, "generation") if limit else "", count(training, "training step") if training else ""]
     parts += [f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
     if config.goal is not None:

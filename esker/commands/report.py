@@ -57,8 +57,8 @@ def run(namespace: Namespace) -> int:
 def _write(runs: list[str], output: str | None, references: list[Reference]) -> int:
     from esker.logs.report.data import read_sweeps, report_data
     from esker.logs.report.page import write_page
-    from esker.logs.text import count
     from esker.runs.reading import read_runs
+    from esker.system.words import count
 
     found = read_runs(runs, skip=lambda text: print(f"note: {text}", file=sys.stderr))
     only = found[0].folder.path if len(found) == 1 else Path(runs[0]) if len(runs) == 1 else Path()

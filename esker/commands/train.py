@@ -57,7 +57,8 @@ def run(namespace: Namespace) -> int:
         return _run_seeds(namespace, options)
     if namespace.jobs is not None:
         raise UsageError("--jobs is for --seeds, as --seeds 0..9 --jobs 4")
-    quiet = bool(options.get("quiet"))
+    foreign = foreign_given(namespace)
+    quiet = bool(options.get("quiet") or foreign.get("silent"))
     run = api.train(
         namespace.env,
         algo=namespace.algo,
@@ -65,7 +66,7 @@ def run(namespace: Namespace) -> int:
         config=namespace.config,
         observer=observer_for(console(), quiet),
         trust=namespace.trust,
-        foreign=foreign_given(namespace),
+        foreign=foreign,
         **options,
     )
     if not quiet:

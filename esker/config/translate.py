@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from esker.config import aesrl, es_torch, rllib
+from esker.config import aesrl, es_torch, pytorch_es, rllib
 from esker.config.build import default_of
 from esker.config.foreign import Translation
 from esker.errors import UsageError
 
 RUNS = {"ES": "es"}  # RLlib's names of algorithms
-SWITCHES = ("visualize", "debug", "cemrl_no_antithetic")  # flags without a value
+SWITCHES = ("visualize", "debug", "cemrl_no_antithetic", *pytorch_es.SWITCHES)  # flags without a value
 # What may be given on the command line as in the other systems, besides esker's own flags.
-FLAGS = ("env", "run", "redis-address", *sorted(aesrl.OWN))
+FLAGS = ("env", "run", "redis-address", *sorted(aesrl.OWN), *pytorch_es.FLAGS)
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def translate(
         return options.get(name, own.get(name, below.get(name, otherwise)))
 
     done = Translation(dict(values))
+    if pytorch_es.OWN & set(values):
+        done = pytorch_es.translate(values)
     if es_torch.is_es_torchs(values):
         done = es_torch.translate(done.values, resolved)
     if aesrl.is_aesrls(values) or whole:

@@ -15,8 +15,9 @@ from esker.config.options import ESConfig
 from esker.engines.engine import Pulse
 from esker.errors import Damage
 from esker.logs.display import details, picture, pulse_text, remaining
-from esker.logs.text import count, duration, number, rate
+from esker.logs.text import duration, number, rate
 from esker.runs.folder import RunFolder
+from esker.system.words import count
 
 Returns = NDArray[np.float64]
 SAID_ELSEWHERE = ("interrupted", "failed")  # the command line prints these with their remedy

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from esker.logs.text import duration, number
+from esker.system.words import count
 
 if TYPE_CHECKING:
     from esker.runs.loading import Run
@@ -16,7 +17,9 @@ def describe_run(run: Run) -> list[tuple[str, str]]:
     trained = "no generation yet"
     if rows:
         last = rows[-1]
-        trained = f"{len(rows):,} generations, {last.get('env_steps', 0):,} steps, {duration(last.get('wall_time', 0.0))}"
+        trained = (
+            f"{count(len(rows), 'generation')}, {last.get('env_steps', 0):,} steps, {duration(last.get('wall_time', 0.0))}"
+        )
     return [
         ("environment", str(values.get("env", "reward function"))),
         ("algorithm", f"{values.get('algo')}, seed {values.get('seed')}"),

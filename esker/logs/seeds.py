@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from esker.logs.tables import print_table
-from esker.logs.text import count, number
+from esker.logs.text import number
 from esker.runs.statistics import summarize_seeds
+from esker.system.words import count
 
 if TYPE_CHECKING:
     from rich.console import Console

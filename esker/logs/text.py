@@ -14,11 +14,6 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.1f}"
 
 
-def count(amount: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
-
-
 def duration(seconds: float) -> str:
     """A duration as text: 5s, 3m 05s, 2h 10m."""
     if math.isinf(seconds):

@@ -16,6 +16,7 @@ from esker.learners.rows import REPLAY_FILE, first_damage
 from esker.runs import snapshots
 from esker.runs.folder import RunFolder
 from esker.runs.repair import repair
+from esker.system.words import count
 
 
 def catch_up(algorithm: Algorithm, folder: RunFolder, state: Any) -> list[str]:
@@ -70,7 +71,7 @@ def _by_snapshots(folder: RunFolder, state: Any) -> list[str]:
         state.restore(snapshot)
     lost = snapshots.cut_journal(folder, state.generation)
     if lost:
-        notices.append(f"{lost} generations after the newest snapshot are lost and trained again")
+        notices.append(f"{count(lost, 'generation')} after the newest snapshot must be trained again")
     if state.config.replay_file:
         _check_replay(folder, state)
     elif state.progress.training_steps:
