@@ -232,8 +232,9 @@ class Schedule:
             self.watch.disk_was_full = True
             self.world.at(dice.uniform(1, 20), lambda: setattr(machine.disk, "full", False))
         elif kind == "viewer":
-            self.world.kill(self.user)
-            self.world.at(dice.uniform(1, 20), self._user)
+            if self.user.alive:  # otherwise another one is on the way already
+                self.world.kill(self.user)
+                self.world.at(dice.uniform(1, 20), self._user)
         elif running:
             process = dice.choice(running)
             self.world.say(f"{kind} {process.name}")
