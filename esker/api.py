@@ -86,7 +86,8 @@ class Run(loading.Run):
         return resume(self.path, **changes)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r}: {'; '.join(text for _, text in describe_run(self))})"
+        texts = [f"{name} {text}" if name.startswith("best") else text for name, text in describe_run(self)]
+        return f"Run({str(self.path)!r}: {'; '.join(texts)})"
 
     def _repr_html_(self) -> str:
         returns = [row["center_return"] for row in self.history]

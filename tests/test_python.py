@@ -84,6 +84,8 @@ def test_notebook_has_one_output_in_place(handle: Handle, tmp_path: Path, capsys
     assert "generations done" in handle.shown[-1]
     assert "<polyline" in handle.shown[-1]
     assert "centre return" in handle.shown[-1]
+    assert ">took " in handle.shown[-1]
+    assert " left<" not in handle.shown[-1]
 
 
 def test_notebook_is_recognised() -> None:

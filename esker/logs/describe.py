@@ -24,6 +24,6 @@ def describe_run(run: Run) -> list[tuple[str, str]]:
         ("environment", str(values.get("env", "reward function"))),
         ("algorithm", f"{values.get('algo')}, seed {values.get('seed')}"),
         ("trained", trained),
-        ("best centre return", f"best centre return {number(run.best_return)}"),
+        ("best centre return", number(run.best_return)),
         ("status", run.status),
     ]

@@ -8,11 +8,12 @@ from html import escape
 from esker.logs.text import number, stretches
 
 WIDTH, HEIGHT = 420, 80
+ROOMY = "padding:1px 18px 1px 0"
 
 
 def facts(pairs: Iterable[tuple[str, str]], title: str = "") -> str:
     """Names and values below each other."""
-    cell = "<td style='text-align:left"
+    cell = f"<td style='text-align:left;{ROOMY}"
     rows = "".join(f"<tr>{cell};opacity:.65'>{escape(name)}</td>{cell}'>{escape(value)}</td></tr>" for name, value in pairs)
     heading = f"<div style='font-weight:600'>{escape(title)}</div>" if title else ""
     return f"{heading}<table>{rows}</table>"
@@ -20,11 +21,22 @@ def facts(pairs: Iterable[tuple[str, str]], title: str = "") -> str:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table with a line of headings."""
-    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{escape(value)}</td>" for value in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    every = [list(row) for row in rows]
+    right = [bool(every) and all(_is_number(row[place]) for row in every) for place in range(len(headings))]
+    head, *body = [
+        "".join(
+            f"<{tag} style='text-align:{'right' if right[place] else 'left'};{ROOMY}'>{escape(value)}</{tag}>"
+            for place, value in enumerate(row)
+        )
+        for tag, row in [("th", headings), *(("td", row) for row in every)]
+    ]
+    lines = "".join(f"<tr>{line}</tr>" for line in body)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _is_number(text: str) -> bool:
+    """Whether a cell holds a number, or a dash for none."""
+    return text.replace(",", "").replace(".", "", 1).removeprefix("-").isdecimal() or text in ("–", "")
 
 
 def curve(values: Sequence[float | None], label: str) -> str:

@@ -27,8 +27,9 @@ class Notebook:
         self.row: Row | None = None
         self.returns: list[float | None] = []
         self.notes: list[str] = []
-        self.starts_as_configured = 0.0
+        self.drawn = 0.0
         self.handle: Any = None
+        self.ended = False
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
         """Open the output."""
@@ -46,7 +47,7 @@ class Notebook:
         self.returns.append(row["center_return"])
         if "note" in row:
             self.notes.append(row["note"])
-        if time.monotonic() - self.starts_as_configured > REDRAW_SECONDS:
+        if time.monotonic() - self.drawn > REDRAW_SECONDS:
             self._draw()
 
     def note(self, text: str) -> None:
@@ -56,11 +57,11 @@ class Notebook:
 
     def end(self, reason: str) -> None:
         """Leave the last picture, with why the run ended."""
-        self.lines = [*self.lines[:2], reason]
+        self.lines, self.ended = [*self.lines[:2], reason], True
         self._draw()
 
     def _draw(self) -> None:
-        self.starts_as_configured = time.monotonic()
+        self.drawn = time.monotonic()
         if self.handle is not None:
             self.handle.update(self)
 
@@ -71,6 +72,8 @@ class Notebook:
         return lines + shown + html.curve(self.returns, "centre return") + notes
 
     def _cells(self, row: Row) -> list[tuple[str, str]]:
+        if self.ended:  # whichever condition ended it
+            return [*cells(row), ("time", f"took {duration(row['wall_time'])}")]
         done = fraction_done(self.config, row)
         left = [] if done is None else [("done", f"{done:.0%}, {duration(remaining(row, done))} left")]
         return [*cells(row), *left]

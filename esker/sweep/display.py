@@ -61,7 +61,7 @@ class Display:
         self.row: Row | None = None
         self.current: int | None = None
         self.shown: set[str] = set()
-        self.starts_as_configured = 0.0
+        self.drawn = 0.0
 
     def __enter__(self) -> Display:
         plan = self.sweep.plan
@@ -92,8 +92,8 @@ class Display:
     def progress(self, row: Row) -> None:
         """This process's trial has another generation."""
         self.row = row
-        if self.live and time.monotonic() - self.starts_as_configured > REDRAW_SECONDS:
-            self.starts_as_configured = time.monotonic()
+        if self.live and time.monotonic() - self.drawn > REDRAW_SECONDS:
+            self.drawn = time.monotonic()
             self.live.update(self.table())
 
     def end(self, number_: int, error: str | None) -> None:
