@@ -43,9 +43,9 @@ function parallel(sweep, trials) {
   const dimensions = [...Object.entries(sweep.space).map(([name, part]) => dimensionOf(name, part, trials)), valueDimension(trials)];
   const result = dimensions[dimensions.length - 1];
   const height = 300, edge = { left: 46, right: 60, top: 34, bottom: 14 };
-  const svg = make("svg", { class: "parallel", role: "img", "aria-label": "parallel coordinates of the trials", height });
+  const svg = make("svg", { class: "parallel", role: "img", "aria-label": "parallel coordinates of the trials", height, style: `min-width: ${84 * dimensions.length}px` });
   const tip = make("div", { class: "tip", hidden: true, role: "status" });
-  const node = make("div", { class: "card chart wide" }, make("div", { class: "head" }, make("h3", {}, "Parallel coordinates"), make("span", { class: "soft" }, "drag along an axis to filter")), svg, tip);
+  const node = make("div", { class: "card chart wide" }, make("div", { class: "head" }, make("h3", {}, "Parallel coordinates"), make("span", { class: "soft" }, "drag along an axis to filter")), make("div", { class: "across" }, svg), tip);
   const filters = kept.get(sweep.name) ?? kept.set(sweep.name, new Map()).get(sweep.name);
   let width = 0;
   const x = (i) => edge.left + (i / (dimensions.length - 1)) * (width - edge.left - edge.right);
