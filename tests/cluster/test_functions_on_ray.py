@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 import torch
 from cluster_helpers import wait_for
 from torch import nn
 
 import esker
+from esker.cluster import connect
 from esker.engines.ray import RayEngine
 from esker.runs.folder import RunFolder
 
@@ -121,12 +123,17 @@ esker.Evolution(here.model, here.reward, run_dir=sys.argv[2], **options).run(60)
 """
 
 
-def test_a_killed_starter_leaves_a_run_that_goes_on_to_the_same_bits(two_nodes: Any, tmp_path: Path, cli: Any) -> None:
+def test_a_killed_starter_and_a_killed_coordinator_leave_a_run_that_ends_with_the_same_bits(
+    two_nodes: Any, tmp_path: Path, cli: Any
+) -> None:
     path = tmp_path / "orphan"
+    if not connect.connected():
+        connect.join(two_nodes.address)
     starter = subprocess.Popen([sys.executable, "-c", BEGIN, two_nodes.address, str(path)])
     wait_for(lambda: len(RunFolder(path).rows()) >= 2, 120)
     starter.kill()
     starter.wait(10)
+    os.kill(ray.get(ray.get_actor("orphan", namespace="esker").pid.remote()), signal.SIGKILL)
     attached = cli("attach", "orphan", "--address", two_nodes.address)
     assert attached.returncode == 0, attached.stderr
     assert "60 generations done" in attached.stdout
@@ -134,7 +141,7 @@ def test_a_killed_starter_leaves_a_run_that_goes_on_to_the_same_bits(two_nodes: 
     network = model()
     again = esker.Evolution.resume(path, network, reward, engine="local", address=None, workers=0)
     assert (again.iteration, bits(network)) == (60, alone(60))
-    assert (path / "metrics.csv").read_text().count("\n") == 61  # written by the coordinator
+    assert (path / "metrics.csv").read_text().count("\n") == 61  # written by both coordinators
 
 
 def test_what_cannot_be_sent_and_what_a_node_lacks_is_reported_in_one_line(two_nodes: Any, tmp_path: Path) -> None:
