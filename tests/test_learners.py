@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import errno
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -215,6 +217,17 @@ def test_a_file_keeps_its_rows_for_the_next_process(tmp_path):
     first.sync()
     first.close()
     assert SharedRows.create(tmp_path / "replay", 2).first(3).sum() == 6
+
+
+def test_a_full_disk_raises_instead_of_ending_the_process(tmp_path, monkeypatch):
+    def full(descriptor, start, length):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    replay = Replay(SharedRows.create(tmp_path / "rows", 2), 100)
+    with pytest.raises(OSError, match="No space left"):
+        replay.append(np.ones((5, 2), dtype=np.float32))
+    assert replay.count == 0
 
 
 def test_memory_grows_past_its_first_size_and_keeps_its_rows():

@@ -25,6 +25,7 @@ class Replay:
 
     def append(self, rows: Rows) -> None:
         """Write rows behind the others."""
+        self.rows.reserve(self.count, self.count + len(rows))
         self.rows.first(self.count + len(rows))[self.count :] = rows
         self.count += len(rows)
 

@@ -22,6 +22,7 @@ Rows = NDArray[np.float32]
 BLOCK = 4096  # rows under one checksum
 REPLAY_FILE = "replay"  # in a run folder
 PAGE = mmap.PAGESIZE
+RESERVE = 1 << 18  # bytes of disk that are asked for at a time
 FIRST_ROWS = 1 << 16  # the memory doubles from here; untouched pages cost nothing
 
 
@@ -60,6 +61,7 @@ class SharedRows:
         self.width = width
         self.mapped: Rows = np.empty((0, width), dtype=np.float32)
         self._map: mmap.mmap | None = None
+        self._reserved = 0  # bytes
 
     @classmethod
     def create(cls, path: Path | None, width: int) -> SharedRows:
@@ -69,6 +71,17 @@ class SharedRows:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         os.set_inheritable(descriptor, True)
         return cls(descriptor, width)
+
+    def reserve(self, first: int, count: int) -> None:
+        """Make room on the disk for the rows from `first` on, before `count`. A full disk raises OSError.
+
+        Without it, writing into the map of a file that cannot grow ends the process (SIGBUS).
+        """
+        start, stop = max(first * self.width * 4, self._reserved), count * self.width * 4
+        if start < stop and hasattr(os, "posix_fallocate"):
+            end = -(-stop // RESERVE) * RESERVE
+            os.posix_fallocate(self.descriptor, start, end - start)
+            self._reserved = end
 
     def first(self, count: int) -> Rows:
         """The first rows, as a view of the shared memory."""
