@@ -69,3 +69,8 @@ def test_hints_name_numbers_where_the_journal_has_some() -> None:
     assert "raise --sigma (0.06, say), shape the reward" in alike
     assert "lower --sigma (0.0067, say), or raise" in unbeaten
     assert "try another --sigma (0.06, say) and --lr (0.03, say), a larger" in no_better
+
+
+def test_one_member_alone_is_not_a_population_that_scores_alike() -> None:
+    rows = [row(g, g % 3, g % 3, 5.0) | {"members": 1, "step_mean": 0.0} for g in range(30)]
+    assert [text.split(":")[0] for _, text in stalls(rows)] == ["the centre has not moved for 5 generations"]

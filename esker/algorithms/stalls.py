@@ -58,7 +58,8 @@ class StallDetector:
         """The warning about this generation, if any."""
         self._remember(row)
         low, high = row.get("return_min"), row.get("return_max")
-        self.alike = self.alike + 1 if low is not None and low == high else 0
+        several = row.get("members", 2) > 1  # one alone is always like itself
+        self.alike = self.alike + 1 if several and low is not None and low == high else 0
         crowd = row.get("members", 0) >= FEWEST_MEMBERS
         self.unbeaten = self.unbeaten + 1 if row.get("center_rank") == 1 and crowd and not self.alike else 0
         moved = row.get("step_mean", row.get("update_ratio"))
