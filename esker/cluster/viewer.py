@@ -130,18 +130,19 @@ def bring_home(coordinator: Any, name: str, path: Path) -> bool:
     """
     length = _ask(coordinator.facts_length.remote(), name)
     here = copies.facts_length(path)
-    if length is None:
+    if length is not None and here is not None and here >= length:
+        return False
+    files: dict[str, bytes] = {} if length is None else _ask(coordinator.files.remote(), name)
+    if length is None or len(files["facts"]) < length:  # it was restarted, perhaps between the two questions
         raise RunError(
             f"the folder of {name} is on the machine where its coordinator was, which is gone, and {str(path)!r} is older; "
             f"evaluate what it lacks again with: esker resume {path}"
         )
-    if here is not None and here >= length:
-        return False
     disk.make_folder(path)
     folder = RunFolder(path)
     lock(folder)  # `esker train` and `esker stop` may both be at it
     try:
-        copies.write(path, _ask(coordinator.files.remote(), name))
+        copies.write(path, files)
     finally:
         folder.unlock()
     return True
