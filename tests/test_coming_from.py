@@ -81,7 +81,7 @@ def test_there_is_a_command_for_every_system() -> None:
     assert len(COMMANDS) > 25
     assert set(re.findall(r"^## (.*)$", PAGE.read_text(), re.M)) == {
         *("RLlib's ES", "es-torch and evochi", "pytorch-es", "AES-RL"),
-        "Evolutionary Strategies in PyTorch (EvolutionModule)",
+        *("Evolutionary Strategies in PyTorch (EvolutionModule)", "EvoTorch", "evosax"),
     }
 
 

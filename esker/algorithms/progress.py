@@ -52,8 +52,7 @@ class Progress:
             enough = len(window) >= certain
             self.best_return, self.best_generation = statistics.fmean(window if enough else returns), generation
             self.best_bound = lower_bound(window) if enough else None
-        reached = config.goal is not None and statistics.fmean(returns) >= config.goal
-        self.goal_streak = self.goal_streak + 1 if reached else 0
+        self.goal_streak = streak(self.goal_streak, statistics.fmean(returns), config.goal)
 
     def _window(self, returns: Sequence[float], certain: int) -> list[list[float]]:
         """The newest readings that make up enough episodes; those of failed centres are left out."""
@@ -62,6 +61,11 @@ class Progress:
         while len(parts) > 1 and sum(map(len, parts[1:])) >= certain:
             parts = parts[1:]
         return parts
+
+
+def streak(before: int, reading: float, goal: float | None) -> int:
+    """How many readings in a row have reached the goal, this one included."""
+    return before + 1 if goal is not None and reading >= goal else 0
 
 
 def lower_bound(values: Sequence[float]) -> float:

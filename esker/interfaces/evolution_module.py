@@ -10,6 +10,7 @@ import torch
 
 from esker.algorithms.loop import Outcome
 from esker.algorithms.observer import Row
+from esker.algorithms.progress import streak
 from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.functions.reward import accepts
@@ -96,5 +97,5 @@ class EvolutionModule:
         goal, wanted, tested = self.reward_goal, self.consecutive_goal_stopping, self.evolution.tested
         if wish or goal is None or wanted is None or tested is None:
             return wish
-        self._reached = self._reached + 1 if tested >= goal else 0
+        self._reached = streak(self._reached, tested, goal)
         return f"goal reached: reward ≥ {goal:g}, in {wanted} tests in a row" if self._reached >= wanted else None
