@@ -251,7 +251,7 @@ def _localize(argument: Any, machine: Machine) -> Any:
 
 def simulate(seed: int) -> Outcome:
     """Run one schedule, inside `installed()`."""
-    root = Path(tempfile.mkdtemp(prefix="esker-sim-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    root = Path(tempfile.mkdtemp(prefix="simulated-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         return Schedule(seed, root).run()
     finally:
