@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import sim_clock
 import sim_ray
 import sim_task
-import sim_world
 from sim_checks import Watch, check_end, watching
-from sim_ray import Actor, Cluster, Machine
-from sim_world import Process, World, inhabited, sleep, the
+from sim_clock import sleep
+from sim_cluster import Cluster
+from sim_machines import Actor, Machine
+from sim_world import Process, World, inhabited, the
 
 from esker.cluster import submit, viewer
 from esker.cluster.coordinator import Coordinator
@@ -56,7 +58,7 @@ def installed() -> Iterator[None]:
         beginning(warm)  # on a real disk
     with contextlib.ExitStack() as stack:
         for name in CLOCK:
-            stack.enter_context(mock.patch.object(clock, name, getattr(sim_world, name)))
+            stack.enter_context(mock.patch.object(clock, name, getattr(sim_clock, name)))
         for name in DISK:
             stack.enter_context(mock.patch.object(disk, name, _on_own_disk(name)))
         stack.enter_context(mock.patch.dict(sys.modules, sim_ray.modules()))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sim_world import Event, sleep, the
+from sim_clock import Event, sleep
+from sim_world import the
 
 from esker.algorithms.algorithm import Algorithm, Site, Workers
 from esker.algorithms.center import Center
