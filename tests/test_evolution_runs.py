@@ -165,6 +165,7 @@ def test_a_killed_process_is_continued_by_the_command_to_the_same_bits(tmp_path:
     done = python(f"-m|esker|resume|{home / 'run'}", elsewhere)
     assert done.returncode == 0, done.stderr
     assert "resuming at generation 4: own_reward_of_mine:score" in done.stdout
+    assert "next: esker report " in done.stdout
     assert center(home / "run") == center(home / "whole")
 
 
@@ -192,6 +193,8 @@ def test_a_run_from_elsewhere_imports_nothing_without_trust(tmp_path: Path, monk
         esker.resume(tmp_path / "run", trust=["test_evolution_runs:Mine"])
     with pytest.raises(esker.UsageError, match=r"its strategy would import and run 'test_evolution_runs:Mine'"):
         esker.Evolution.resume(tmp_path / "run", torch.ones(3), sphere)
+    with pytest.raises(esker.UsageError, match="is not a policy"):
+        esker.load(tmp_path / "run")
     again = esker.Evolution.resume(tmp_path / "run", torch.ones(3), sphere, trust=["test_evolution_runs"])
     assert again.iteration == 1
 

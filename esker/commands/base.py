@@ -59,12 +59,14 @@ def run_path(text: str) -> str:
 
 def next_commands(run: Run) -> None:
     """Print the result of a finished run and what to do next."""
+    from esker.algorithms import registry
+
     output, best = console(), run.best_return
     if best is None:
         text = f"no generation was completed in {run.path}; episodes may be endless: try --max-episode-steps"
         output.print(text, highlight=False, soft_wrap=True)
         return
     output.print(f"best centre return {best:,.1f} in {run.path}", highlight=False, soft_wrap=True)
-    output.print(
-        f"next: esker eval {run.path}   or   esker resume {run.path} --generations N", highlight=False, soft_wrap=True
-    )
+    look = "report" if run.folder.algo in registry.OF_PYTHON else "eval"  # a model of esker.Evolution is not a policy
+    text = f"next: esker {look} {run.path}   or   esker resume {run.path} --generations N"
+    output.print(text, highlight=False, soft_wrap=True)

@@ -96,9 +96,10 @@ def open_checkpoint(
     path = place(path)
     if not is_checkpoint(path):
         folder = RunFolder.open(path)
+        if folder.algo in registry.OF_PYTHON:  # refused as such, wherever it was made
+            policy_maker(folder.config(registry.options_of))
         folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
         config, about = folder.config(registry.options_of), folder.about()
-        policy_maker(config)
         snapshot, notices = find_snapshot(folder, checkpoint)
         return LoadedCheckpoint(config, about, snapshot, [*folder.damage, *notices], folder)
     try:
