@@ -77,6 +77,8 @@ def main() -> int:
             whole = Path(shutil.copytree(path, place / f"{kind}-end"))
             ends[kind] = center(esker.resume(whole, generations=9).path)
         for number in range(given.folders):
+            if number and number % 20 == 0:
+                print(f"{number} folders, {len(failures)} faults", flush=True)
             draw = random.Random(given.seed * 1_000_000 + number)
             kind = draw.choice(list(KINDS))
             damaged = Path(shutil.copytree(runs[kind], place / "damaged", symlinks=True))
