@@ -14,6 +14,7 @@ from sim_mutants import MUTANTS
 from sim_schedule import installed, reproduce, simulate
 
 SCHEDULES = 200
+FOUND = (5243,)  # beyond those: what longer searches found wrong once
 UNTIL_FOUND = 100  # schedules within which a mistake must be found
 
 
@@ -34,7 +35,7 @@ def test_a_seed_gives_the_same_schedule_again() -> None:
 
 
 def test_no_schedule_loses_a_commit_or_a_bit() -> None:
-    wrong = [reproduce(outcome) for seed in range(SCHEDULES) if (outcome := simulate(seed)).problems]
+    wrong = [reproduce(outcome) for seed in (*range(SCHEDULES), *FOUND) if (outcome := simulate(seed)).problems]
     assert not wrong, "\n".join(wrong)
 
 

@@ -59,6 +59,15 @@ def _put_in_place(building: Path, target: Path) -> None:
     disk.remove_tree(old)
 
 
+def remove(folder: Path, generation: int) -> None:
+    """Remove a snapshot: under its name it is whole until it is gone, also for whoever looks after a crash."""
+    path = folder / folder_name(generation)
+    leaving = folder / f".{path.name}-new-{os.getpid()}"  # `tidy` removes what a crash leaves of it
+    with contextlib.suppress(OSError):  # kept longer than asked for: no reason to stop
+        disk.rename(path, leaving)
+        disk.remove_tree(leaving)
+
+
 def tidy(folder: Path) -> None:
     """Remove what crashes left, and put back a snapshot that was being replaced. The caller must hold the run's lock."""
     for path in sorted(folder.glob(".[0-9]*-*")) if folder.is_dir() else []:

@@ -307,7 +307,7 @@ class RunFolder:
         spared = {0, checkpoints.pointed(self.best_file), checkpoints.pointed(self.latest_file)}
         for generation in checkpoints.generations(self.checkpoints)[:-keep]:
             if generation not in spared:
-                disk.remove_tree(self.checkpoints / checkpoints.folder_name(generation))
+                checkpoints.remove(self.checkpoints, generation)
 
     def newest(self, at_most: int) -> tuple[Snapshot | None, list[str]]:
         """The newest intact snapshot not after a generation, and what was found damaged on the way."""
