@@ -267,3 +267,17 @@ def test_a_machine_that_computes_other_bits_is_refused_unless_told(reference: es
     with pytest.raises(esker.UsageError, match="--inexact"):
         esker.resume(folder.path, quiet=True, generations=7)
     assert len(esker.resume(folder.path, quiet=True, generations=7, inexact=True).history) == 7
+
+
+def test_an_environment_that_repeats_only_on_a_new_instance_gets_one_for_every_episode(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"population": 6, "generations": 3, "max_episode_steps": 60, "noise": "counter", "quiet": True}
+    one, many = (
+        esker.train("BipedalWalker-v3", run_dir=str(tmp_path / str(slots)), workers=0, slots=slots, **small)
+        for slots in (1, 3)
+    )
+    assert one.config.fresh_environments
+    assert center(one).tobytes() == center(many).tobytes()
+    reused = esker.train(
+        "BipedalWalker-v3", run_dir=str(tmp_path / "reused"), workers=0, slots=3, fresh_environments=False, **small
+    )
+    assert not reused.config.fresh_environments

@@ -19,7 +19,7 @@ from esker.errors import UsageError
 from esker.policies.custom import network_name
 from esker.presets import Preset, find, for_environment, load_all
 from esker.runs.fitting import fit_preset
-from esker.worlds.environments import Env, Environment, resolve, with_factory
+from esker.worlds.environments import INEXACT_RESETS, Env, Environment, resolve, with_factory
 from esker.worlds.instances import from_instance
 
 EnvironmentLike = str | Callable[..., Env] | Env
@@ -66,7 +66,9 @@ def configure(
     environment, translated = resolve(place) if isinstance(place, str) else (with_factory(place), [])
     notices += translated
     chosen = _preset(preset, environment.name, algorithm.name)
-    base = {} if chosen is None else chosen.options
+    base, inexact = _made_anew(environment.name, algorithm, options)
+    notices += inexact
+    base |= {} if chosen is None else chosen.options
     if chosen is not None:
         notices.append(f"preset {chosen.name}: {chosen.about}")
         if chosen.env != environment.name:
@@ -86,6 +88,15 @@ def configure(
     result = _build(algorithm, chosen if preset == "auto" else None, base, file, options, named)
     environment = replace(environment, **algorithm.environment(result))
     return Request(algorithm, result, environment, notices + fitted + _random_only(result), asked, file, done.derived)
+
+
+def _made_anew(env: str, algorithm: Algorithm, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A new environment for every episode where a used one is known not to repeat an episode from its seed."""
+    known = "fresh_environments" in {field.name for field in fields(algorithm.config)}
+    asked = "fresh_environments" in options or options.get("vectorizer") not in (None, "gymnasium")
+    if env not in INEXACT_RESETS or not known or asked:
+        return {}, []
+    return {"fresh_environments": True}, [f"fresh_environments: {env} repeats an episode only on a new instance"]
 
 
 def _better(env: str, algo: str) -> list[str]:
