@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Union
 
 from esker.config.build import convert
+from esker.config.legacy import FIELDS, OTHER_NAMES, REMOVED
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError, nearest
 
@@ -104,9 +105,10 @@ def dimension(name: str, value: Any, kind: type[Any]) -> Dimension:
     """One option's dimension from text, a list of choices, or a table with low, high, log and points."""
     options = {f.name: f for f in fields(kind)}
     if name not in options:
-        raise UsageError(f"unknown option {name!r} in the space{nearest(name, set(options) - FIXED)}")
+        raise UsageError(_unknown(name, set(options) - FIXED))
     if name in FIXED:
-        raise UsageError(f"{name} cannot be swept: it does not change what a run computes; give it as a flag")
+        why = "it does not change what a run computes" if name in RESUMABLE else "all trials share it"
+        raise UsageError(f"{name} cannot be swept: {why}; give it as a flag")
     option, hint = options[name], typing.get_type_hints(kind)[name]
     if isinstance(value, str) and ".." in value:
         value = _table(name, value)
@@ -114,6 +116,17 @@ def dimension(name: str, value: Any, kind: type[Any]) -> Dimension:
         return _range(name, value, option, hint)
     values = value if isinstance(value, list) else str(value).split(",")
     return _choices(option, hint, values)
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    """Why a name is not an option: it became a field, was removed, belongs to another library, or is misspelt."""
+    if name in FIELDS:
+        option, part = FIELDS[name]
+        return f"{name} cannot be swept: it is the field {part} of {option}; give that as a flag"
+    if name in REMOVED:
+        return f"{name} was removed: {REMOVED[name][1]}"
+    ours = OTHER_NAMES.get(name)
+    return f"unknown option {name!r} in the space" + (f"; did you mean {ours!r}?" if ours in known else nearest(name, known))
 
 
 def _choices(option: Field[Any], hint: Any, values: Sequence[Any]) -> Choices:
