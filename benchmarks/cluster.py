@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.engines.node import Answer, Order
+from esker.engines.node import NodeReply, Order
 from esker.engines.packing import Packed
 from esker.engines.ray import RayEngine
 from esker.engines.roster import Node
@@ -46,7 +46,7 @@ class NoOpNode:
     def __init__(self) -> None:
         self._round = 0
 
-    def feed(self, order: Order, job: list[Any]) -> Answer:
+    def feed(self, order: Order, job: list[Any]) -> NodeReply:
         import ray
 
         if order.round != self._round:
@@ -56,7 +56,7 @@ class NoOpNode:
         values = np.sin(items) - (items < 30)  # the centre's episodes are the worst: no best checkpoint after the first
         counted = np.flatnonzero(items % 50 == 49)  # 200 episodes with observation statistics
         sums = np.ones((len(counted), 2, LAYERS[0]))
-        return Answer(order.round, Packed(items, values, values, np.full(len(items), 10), counted, sums, {}), 0)
+        return NodeReply(order.round, Packed(items, values, values, np.full(len(items), 10), counted, sums, {}), 0)
 
     def store(self, epoch: int, files: dict[str, bytes], facts_at: int, facts: bytes) -> int:
         return facts_at + len(facts)

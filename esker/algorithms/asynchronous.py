@@ -37,7 +37,7 @@ from esker.engines.pool import ask_all
 from esker.learners.td3 import initial_actor
 from esker.noise.address import Purpose, generator
 from esker.tasks.hybrid import HybridTask
-from esker.tasks.requests import Answer, Arrays, Rollout, Training, Trial, TrialResult
+from esker.tasks.requests import Arrays, Reply, Rollout, Training, Trial, TrialResult
 
 RECENT = 10  # an RL individual gets as many updates as this many of the last episodes had steps
 Course = Generator[Trial, TrialResult, None]  # an individual's course: it yields trials and is sent their results
@@ -122,7 +122,7 @@ class Asynchronous(Hybrid):
             self.progress.count(result)
 
     def _work(self, parts: Parts, begin_new: bool = True) -> None:
-        """Give every idle actor something to do, then take the first answer."""
+        """Give every idle actor something to do, then take the first reply."""
         while parts.pool.idle("actor") and (self._waiting or begin_new):
             if not self._waiting:
                 warm = self.progress.training_steps >= self.warm_until
@@ -130,16 +130,16 @@ class Asynchronous(Hybrid):
             course, trial = self._waiting.popleft()
             self._under_way[parts.pool.submit(trial)] = course
         self._train_critic(parts)
-        for ticket, answer in parts.pool.wait():
-            if not self.critic.hear(ticket, answer):
-                self._enqueue(self._under_way.pop(ticket), answer)
+        for ticket, reply in parts.pool.wait():
+            if not self.critic.hear(ticket, reply):
+                self._enqueue(self._under_way.pop(ticket), reply)
                 self._catch_critic_up(parts)
             self.progress.critic_updates = self.critic.updates
 
-    def _enqueue(self, course: Course, answer: Answer | None = None) -> None:
+    def _enqueue(self, course: Course, reply: Reply | None = None) -> None:
         """Advance a course to its next trial, which waits for an actor; it may end instead."""
         try:
-            self._waiting.append((course, course.send(answer)))  # type: ignore[arg-type]
+            self._waiting.append((course, course.send(reply)))  # type: ignore[arg-type]
         except StopIteration:
             return
 
@@ -156,8 +156,8 @@ class Asynchronous(Hybrid):
         """Deterministic: the critic makes all updates that are due, and nothing else happens meanwhile."""
         steps = self.progress.training_steps
         while self._trains and self.config.deterministic and self.critic.due(steps):
-            (answer,) = ask_all(parts.pool, [self.critic.work(self.strategy.mean.numpy(), steps)])
-            self.critic.done(answer)
+            (reply,) = ask_all(parts.pool, [self.critic.work(self.strategy.mean.numpy(), steps)])
+            self.critic.done(reply)
 
     def _trial(self, number: int, training: Training | None) -> Trial:
         seed = reset_seed(self.task, Purpose.EPISODE, number)

@@ -36,7 +36,7 @@ from esker.noise.address import Purpose, generator
 from esker.strategies.cem import CEM
 from esker.system.cores import available_cores
 from esker.tasks.hybrid import HybridTask, HybridWorker
-from esker.tasks.requests import Answer, Arrays, CriticWork, Rollout, Training, Trial, TrialResult
+from esker.tasks.requests import Arrays, CriticWork, Reply, Rollout, Training, Trial, TrialResult
 
 
 class CEMRL(Hybrid):
@@ -69,7 +69,7 @@ class CEMRL(Hybrid):
         """One generation: sample, train some, roll out all, refit."""
         config, progress = self.config, self.progress
         if self.parallel:
-            parts.aside = lambda ticket, answer: self._critic_done(parts, ticket, answer)
+            parts.aside = lambda ticket, reply: self._critic_done(parts, ticket, reply)
         warm_up(parts, self, config.population)
         self.critic_losses, self.actor_losses = [], []
         spent = self.spent  # by random play: the row is the centre's alone
@@ -167,9 +167,9 @@ class CEMRL(Hybrid):
         if self.critic.loss is not None:
             self.critic_losses.append(self.critic.loss)
 
-    def _critic_done(self, parts: Parts, ticket: int, answer: Answer) -> None:
+    def _critic_done(self, parts: Parts, ticket: int, reply: Reply) -> None:
         """The critic's process finished a chunk: the next one begins at once, with the newest mean."""
-        if self.critic.hear(ticket, answer):
+        if self.critic.hear(ticket, reply):
             self._count_critic()
             self.critic.begin(parts.pool, self.strategy.mean.numpy().copy(), self.progress.training_steps)
 

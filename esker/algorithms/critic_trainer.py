@@ -9,7 +9,7 @@ from esker.engines.pool import Pool
 from esker.noise.address import Purpose, key
 from esker.noise.directions import Vector
 from esker.tasks.hybrid import HybridTask, HybridWorker
-from esker.tasks.requests import Answer, Arrays, CriticDone, CriticWork
+from esker.tasks.requests import Arrays, CriticDone, CriticWork, Reply
 
 
 class CriticTrainer:
@@ -43,18 +43,18 @@ class CriticTrainer:
         if self.due(training_steps) and pool.idle("critic"):
             self._ticket = pool.submit(self.work(mean, training_steps), "critic")
 
-    def hear(self, ticket: int, answer: Answer) -> bool:
-        """Take an answer, if it belongs to this trainer's request."""
+    def hear(self, ticket: int, reply: Reply) -> bool:
+        """Take a reply, if it belongs to this trainer's request."""
         if ticket != self._ticket:
             return False
         self._ticket = None
-        self.done(answer)
+        self.done(reply)
         return True
 
-    def done(self, answer: Answer) -> None:
+    def done(self, reply: Reply) -> None:
         """A chunk is done."""
-        assert isinstance(answer, CriticDone)
-        self.state, self.loss = answer.state, answer.loss
+        assert isinstance(reply, CriticDone)
+        self.state, self.loss = reply.state, reply.loss
 
     def load(self, arrays: Arrays) -> None:
         """Continue from a snapshot's arrays."""

@@ -22,7 +22,7 @@ from esker.engines.pool import Pool, ask_all
 from esker.learners.replay import Replay
 from esker.noise.address import Purpose, episode_seed, key
 from esker.tasks.hybrid import HybridTask
-from esker.tasks.requests import Answer, Arrays, Rollout, Trial, TrialResult
+from esker.tasks.requests import Arrays, Reply, Rollout, Trial, TrialResult
 
 
 @dataclass
@@ -48,16 +48,16 @@ class HybridProgress(Progress):
 
 @dataclass
 class Parts:
-    """What a hybrid works with while it runs; `aside` takes answers that belong to something in the background."""
+    """What a hybrid works with while it runs; `aside` takes replies that belong to something in the background."""
 
     pool: Pool
     replay: Replay
-    aside: Callable[[int, Answer], None] | None = None
+    aside: Callable[[int, Reply], None] | None = None
 
     def ask(self, requests: Sequence[Trial]) -> list[TrialResult]:
         """The results of some individuals, in their order, by any number of actors."""
-        answers = ask_all(self.pool, requests, self.aside)
-        return [answer for answer in answers if isinstance(answer, TrialResult)]
+        replies = ask_all(self.pool, requests, self.aside)
+        return [reply for reply in replies if isinstance(reply, TrialResult)]
 
     def close(self) -> None:
         """End the workers, and free the replay memory."""

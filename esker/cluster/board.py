@@ -84,7 +84,7 @@ class Published:
         self.engine: Any = None  # the run's, once it is open
         self.stopping = False  # whether a stop was requested
         self._actor: Any = None
-        self._answer: Any = None
+        self._reply: Any = None
         make_way(folder.path.resolve().name)
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> None:
@@ -101,10 +101,10 @@ class Published:
         import ray
 
         with contextlib.suppress(Exception):
-            if self._answer is not None and ray.wait([self._answer], timeout=0.5)[0]:
-                self.stopping = self.stopping or ray.get(self._answer)
+            if self._reply is not None and ray.wait([self._reply], timeout=0.5)[0]:
+                self.stopping = self.stopping or ray.get(self._reply)
             nodes, workers = len(self.engine.nodes), self.engine.workers
-            self._answer = self._actor.push.remote(row, nodes, workers)
+            self._reply = self._actor.push.remote(row, nodes, workers)
 
     def note(self, text: str) -> None:
         """Viewers see rows only."""

@@ -56,7 +56,7 @@ class NodeSetup:
 
 @dataclass(frozen=True)
 class Welcome:
-    """A node's answer to being opened; `refusal` says why it cannot take part."""
+    """A node's reply to being opened; `refusal` says why it cannot take part."""
 
     host: str
     pid: int
@@ -68,7 +68,7 @@ class Welcome:
 class Order:
     """Items of a round, which is one `evaluate` of the coordinator.
 
-    The answer is due when at most `low` are unfinished, or after `patience` seconds.
+    The reply is due when at most `low` are unfinished, or after `patience` seconds.
     """
 
     epoch: int
@@ -79,8 +79,8 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Results since the last answer. `failure` is an item's fault and stops the run, `unfit` the node's."""
+class NodeReply:
+    """Results since the last reply. `failure` is an item's fault and stops the run, `unfit` the node's."""
 
     round: int
     results: Packed
@@ -171,7 +171,7 @@ class NodeEngine:
         clock.Thread(target=self._exit_when_abandoned, daemon=True).start()
         return welcome
 
-    def feed(self, order: Order, job: list[Any]) -> Answer:
+    def feed(self, order: Order, job: list[Any]) -> NodeReply:
         """Take items in, wait for results, return them. `job` holds a reference, fetched once a round."""
         with self._lock:
             self._obey(order.epoch)
@@ -185,7 +185,7 @@ class NodeEngine:
             dropped, self._dropped = self._dropped, 0
         unfit = str(plan.failure) if isinstance(plan.failure, CannotStart) else None
         failure = str(plan.failure) if plan.failure and not unfit else None
-        return Answer(order.round, pack(results), dropped, failure, unfit)
+        return NodeReply(order.round, pack(results), dropped, failure, unfit)
 
     def partial_sum(self, epoch: int, generation: int, weights: list[Any], start: int, stop: int) -> Vector:
         """Some coordinates of an update's weighted sum, from this node's noise table; `weights` holds a reference."""

@@ -28,7 +28,7 @@ class Unfit:
 
 
 class NodePool:
-    """Opened by a pool, and ends with it. Every call of `answer` has its own worker process."""
+    """Opened by a pool, and ends with it. Every call of `handle` has its own worker process."""
 
     def __init__(self) -> None:
         self._welcome: Welcome | None = None
@@ -57,15 +57,15 @@ class NodePool:
             self._pieces = number + 1
             self._came.notify_all()
 
-    def answer(self, request: Request, pieces: int) -> bytes:
-        """Handle a request once `pieces` pieces have come; the answer is pickled, so that its arrays can be written to."""
+    def handle(self, request: Request, pieces: int) -> bytes:
+        """Handle a request once `pieces` pieces have come; the reply is pickled, so that its arrays can be written to."""
         with self._came:
             self._wait_for(pieces)
         worker = self._free.get()
         try:
             worker.submit(request)
-            ((_, answer),) = worker.wait()
-            return pickle.dumps(answer)
+            ((_, reply),) = worker.wait()
+            return pickle.dumps(reply)
         except CannotStart as error:
             return pickle.dumps(Unfit(str(error)))
         except RunError as error:
@@ -74,7 +74,7 @@ class NodePool:
             self._free.put(worker)
 
     def touch(self, epoch: int) -> None:
-        """A heartbeat, which needs no answer: Ray ends this actor with the process that made it."""
+        """A heartbeat, which needs no reply: Ray ends this actor with the process that made it."""
 
     def pids(self) -> list[int]:
         """The worker processes, for tests and monitoring."""

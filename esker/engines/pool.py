@@ -20,7 +20,7 @@ from esker.engines.supervisor import ATTEMPTS, GRACE, START, CannotStart, Superv
 from esker.errors import RunError
 from esker.learners.rows import SharedRows
 from esker.tasks.hybrid import HybridTask, HybridWorker
-from esker.tasks.requests import Answer, CriticWork, Failed, Request, Trial
+from esker.tasks.requests import CriticWork, Failed, Reply, Request, Trial
 
 Kind = str  # "actor" or "critic"
 
@@ -36,8 +36,8 @@ class Pool(Protocol):
         """Hand a request to an idle worker; returns its ticket."""
         ...
 
-    def wait(self) -> list[tuple[int, Answer]]:
-        """Block until something is answered, or more workers are idle. Permanent failures raise RunError."""
+    def wait(self) -> list[tuple[int, Reply]]:
+        """Block until there is a reply, or more workers are idle. Permanent failures raise RunError."""
         ...
 
     def close(self) -> None:
@@ -59,24 +59,24 @@ class InlinePool:
 
     def __init__(self, task: HybridTask, rows: SharedRows) -> None:
         self.worker: HybridWorker = task.open(rows, [0])
-        self._answers: deque[tuple[int, Answer]] = deque()
+        self._replies: deque[tuple[int, Reply]] = deque()
         self._tickets = 0
 
     def idle(self, kind: Kind) -> int:
         """There is one of each kind."""
-        return 0 if self._answers else 1
+        return 0 if self._replies else 1
 
     def submit(self, request: Request, kind: Kind = "actor") -> int:
         """Do it now."""
         self._tickets += 1
-        self._answers.append((self._tickets, checked(request, self.worker.answer(request))))
+        self._replies.append((self._tickets, checked(request, self.worker.handle(request))))
         return self._tickets
 
-    def wait(self) -> list[tuple[int, Answer]]:
-        """The answers since the last time."""
-        answers = list(self._answers)
-        self._answers.clear()
-        return answers
+    def wait(self) -> list[tuple[int, Reply]]:
+        """The replies since the last time."""
+        replies = list(self._replies)
+        self._replies.clear()
+        return replies
 
     def close(self) -> None:
         """Close the environment."""
@@ -131,26 +131,26 @@ class LocalPool:
         worker.give(self._tickets, request)
         return self._tickets
 
-    def wait(self) -> list[tuple[int, Answer]]:
-        """Block until something is answered."""
-        answers: list[tuple[int, Answer]] = []
-        while not answers and any(worker.work for worker in self._workers.values()):
+    def wait(self) -> list[tuple[int, Reply]]:
+        """Block until there is a reply."""
+        replies: list[tuple[int, Reply]] = []
+        while not replies and any(worker.work for worker in self._workers.values()):
             for connection in wait(list(self._workers), timeout=self._supervisor.patience(self.step_timeout)):
                 worker = self._workers[connection]  # type: ignore[index]
                 try:
-                    answer: Answer = worker.connection.recv()
+                    reply: Reply = worker.connection.recv()
                 except (EOFError, OSError):
                     self._lost(worker)
                     continue
                 if worker.work is None:  # it could not even start
-                    raise CannotStart(f"a worker could not start: {getattr(answer, 'error', answer)}")
+                    raise CannotStart(f"a worker could not start: {getattr(reply, 'error', reply)}")
                 (ticket, request), worker.work = worker.work, None
-                answers.append((ticket, checked(request, answer)))
+                replies.append((ticket, checked(request, reply)))
             if self.step_timeout is not None:
                 self._watch(self.step_timeout)
             for stopped in self._supervisor.found_stopped(list(self._workers.values())):
                 self._lost(stopped, "the worker process was stopped")
-        return answers
+        return replies
 
     def _start(self, kind: Kind, number: int) -> PoolWorker:
         self._supervisor.clear(number)
@@ -191,20 +191,20 @@ class LocalPool:
         self._workers.clear()
 
 
-def ask_all(pool: Pool, requests: Sequence[Request], aside: Callable[[int, Answer], None] | None = None) -> list[Answer]:
-    """The answers to some requests, in their order, by however many actors there are; others' answers go `aside`."""
+def ask_all(pool: Pool, requests: Sequence[Request], aside: Callable[[int, Reply], None] | None = None) -> list[Reply]:
+    """The replies to some requests, in their order, by however many actors there are; others' replies go `aside`."""
     waiting, tickets = deque(enumerate(requests)), {}
-    answers: dict[int, Answer] = {}
-    while len(answers) < len(requests):
+    replies: dict[int, Reply] = {}
+    while len(replies) < len(requests):
         while waiting and pool.idle("actor"):
             place, request = waiting.popleft()
             tickets[pool.submit(request)] = place
-        for ticket, answer in pool.wait():
+        for ticket, reply in pool.wait():
             if ticket in tickets:
-                answers[tickets.pop(ticket)] = answer
+                replies[tickets.pop(ticket)] = reply
             elif aside is not None:
-                aside(ticket, answer)
-    return [answers[place] for place in range(len(requests))]
+                aside(ticket, reply)
+    return [replies[place] for place in range(len(requests))]
 
 
 def name_of(request: Request) -> str:
@@ -212,11 +212,11 @@ def name_of(request: Request) -> str:
     return request.name if isinstance(request, Trial) else "the critic"
 
 
-def checked(request: Request, answer: Answer) -> Answer:
-    """The answer; a failure raises RunError with the name of what failed."""
-    if isinstance(answer, Failed):
-        raise RunError(f"{name_of(request)}: {answer.error}\n{answer.trace}".rstrip())
-    return answer
+def checked(request: Request, reply: Reply) -> Reply:
+    """The reply; a failure raises RunError with the name of what failed."""
+    if isinstance(reply, Failed):
+        raise RunError(f"{name_of(request)}: {reply.error}\n{reply.trace}".rstrip())
+    return reply
 
 
 __all__ = ["CriticWork", "InlinePool", "LocalPool", "Pool", "ask_all"]

@@ -29,7 +29,7 @@ def main() -> None:
         board = memoryview(mmap.mmap(board_fd, 0)).cast("q")
         worker = cloudpickle.loads(setup.task).open(SharedRows(*setup.rows), board[number : number + 1])
         while True:
-            connection.send(worker.answer(connection.recv()))
+            connection.send(worker.handle(connection.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except Exception as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esker.engines.node import Answer, Order, exit_if_outdated
+from esker.engines.node import NodeReply, Order, exit_if_outdated
 from esker.engines.packing import unpack
 from esker.engines.plan import Plan
 from esker.engines.roster import Node, Roster
@@ -73,7 +73,7 @@ class RayEngine:
             self._feed_all(plan)
             self._listen(plan)
         for node in self._nodes:
-            if node.call is not None:  # a straggler; its late answer is dropped when it comes
+            if node.call is not None:  # a straggler; its late reply is dropped when it comes
                 node.actor.finish.remote(self._epoch, self._round)
         lengths = {result.length for result in plan.results.values()}
         even = len(lengths) == 1 and lengths != {1}  # a function's length is always 1 and tells nothing of how long it takes
@@ -141,7 +141,7 @@ class RayEngine:
         return late[: max(1, math.ceil(len(late) * node.workers / idle))]
 
     def _listen(self, plan: Plan) -> None:
-        """Wait for answers, and act on all that are there."""
+        """Wait for replies, and act on all that are there."""
         import ray
 
         calls = {node.call: node for node in self._nodes if node.call is not None}
@@ -159,24 +159,24 @@ class RayEngine:
 
         node.call = None
         try:
-            answer: Answer = ray.get(call)
+            reply: NodeReply = ray.get(call)
         except ray.exceptions.RayTaskError as error:  # the engine itself is wrong: trying again would not help
             exit_if_outdated(error)
             raise RunError(f"node {node.name}: {error}") from error
         except ray.exceptions.RayError as error:
             self._lost(node, plan, type(error).__name__)
             return
-        plan.dropped_steps += answer.dropped
-        if answer.unfit is not None:
-            self._roster.refuse(node, answer.unfit)
+        plan.dropped_steps += reply.dropped
+        if reply.unfit is not None:
+            self._roster.refuse(node, reply.unfit)
             self._lost(node, plan, None)
-        elif answer.round != self._round:  # late: its round is over
-            plan.dropped_steps += int(answer.results.lengths.sum())
-        elif answer.failure is not None:
-            raise RunError(answer.failure)
+        elif reply.round != self._round:  # late: its round is over
+            plan.dropped_steps += int(reply.results.lengths.sum())
+        elif reply.failure is not None:
+            raise RunError(reply.failure)
         else:
-            node.items.difference_update(answer.results.items.tolist())
-            plan.add(unpack(answer.results))
+            node.items.difference_update(reply.results.items.tolist())
+            plan.add(unpack(reply.results))
 
     def _lost(self, node: Node, plan: Plan, why: str | None) -> None:
         """A node is gone: what it held is wanted again, unless another node holds it too."""

@@ -19,7 +19,7 @@ from esker.engines.pool import Kind
 from esker.engines.roster import Node, Roster
 from esker.errors import RunError
 from esker.learners.replay import Replay
-from esker.tasks.requests import Answer, CriticWork, Failed, Request
+from esker.tasks.requests import CriticWork, Failed, Reply, Request
 
 LOOK_EVERY = 0.25  # seconds between two checks for new nodes
 PIECE = 8_000_000  # bytes of replay rows in one message
@@ -85,12 +85,12 @@ class RayPool:
         self._give(kind, self._tickets, request)
         return self._tickets
 
-    def wait(self) -> list[tuple[int, Answer]]:
-        """Block until something is answered, or a node has joined that the caller may have work for."""
+    def wait(self) -> list[tuple[int, Reply]]:
+        """Block until there is a reply, or a node has joined that the caller may have work for."""
         import ray
 
-        answers: list[tuple[int, Answer]] = []
-        while not answers:
+        replies: list[tuple[int, Reply]] = []
+        while not replies:
             if self._admit() and any(site.free for site in self._sites):
                 break
             calls = {call: site for site in self._sites for call in site.work}
@@ -103,8 +103,8 @@ class RayPool:
             if ready and len(calls) > 1:
                 ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=0)
             for call in ready:
-                answers += self._hear(calls[call], call)
-        return answers
+                replies += self._hear(calls[call], call)
+        return replies
 
     def close(self) -> None:
         """End the workers on every node."""
@@ -135,7 +135,7 @@ class RayPool:
         count = self._rows_of(request)
         if count:
             self._ship(site, max(0, count - self._capacity), count)
-        call = site.node.actor.answer.remote(request, site.pieces if count else 0)
+        call = site.node.actor.handle.remote(request, site.pieces if count else 0)
         site.work[call] = ticket, request
 
     def _ship(self, site: Site, first: int, end: int) -> None:
@@ -163,27 +163,27 @@ class RayPool:
         training = request if isinstance(request, CriticWork) else request.training
         return training.replay_count - self._replay.begin if training is not None else 0
 
-    def _hear(self, site: Site, call: Any) -> list[tuple[int, Answer]]:
-        """The answer of a call, if it has one and was not given up."""
+    def _hear(self, site: Site, call: Any) -> list[tuple[int, Reply]]:
+        """The reply of a call, if it has one and was not given up."""
         import ray
 
         if call not in site.work:
             return []
         try:
-            answer: Answer | Unfit = pickle.loads(ray.get(call))
+            reply: Reply | Unfit = pickle.loads(ray.get(call))
         except ray.exceptions.RayTaskError as error:  # the node itself is wrong: trying again would not help
             raise RunError(f"node {site.node.name}: {error}") from error
         except ray.exceptions.RayError as error:
             self._lost(site, type(error).__name__)
             return []
-        if isinstance(answer, Unfit):
-            self._rosters[site.kind].refuse(site.node, answer.why)
+        if isinstance(reply, Unfit):
+            self._rosters[site.kind].refuse(site.node, reply.why)
             self._lost(site, None)
             return []
-        if isinstance(answer, Failed):
-            raise RunError(answer.error)
+        if isinstance(reply, Failed):
+            raise RunError(reply.error)
         ticket, _ = site.work.pop(call)
-        return [(ticket, answer)]
+        return [(ticket, reply)]
 
     def _lost(self, site: Site, why: str | None) -> None:
         """A node is gone: what it was doing is asked again elsewhere."""

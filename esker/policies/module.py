@@ -191,21 +191,21 @@ def _probe(module: torch.nn.Module, path: str, shape: tuple[int, ...], outputs: 
     observation = torch.zeros(1, *shape)
     try:
         state = module.initial_state() if recurrent else None  # type: ignore[operator]
-        answer = module(observation, state) if recurrent else module(observation)
+        result = module(observation, state) if recurrent else module(observation)
     except Exception as error:
         text = named_line(error)
         wants_state = not recurrent and len(inspect.signature(module.forward).parameters) > 1
         hint = f"; {PROTOCOL}" if recurrent or wants_state else ""
         raise UsageError(f"network {path!r} fails on an observation of shape {(1, *shape)}: {text}{hint}") from error
-    if isinstance(answer, tuple) != recurrent or (recurrent and len(answer) != 2):
+    if isinstance(result, tuple) != recurrent or (recurrent and len(result) != 2):
         raise UsageError(
-            f"network {path!r} returns a {type(answer).__name__}; {PROTOCOL}, any other returns only the output"
+            f"network {path!r} returns a {type(result).__name__}; {PROTOCOL}, any other returns only the output"
         )
-    output = answer[0] if recurrent else answer
+    output = result[0] if recurrent else result
     if not isinstance(output, torch.Tensor) or tuple(output.shape) != (1, outputs):
         found = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
         raise UsageError(f"network {path!r} returns {found}; the action space needs outputs of shape {(1, outputs)}")
-    if recurrent and [t.shape for t in pytree.tree_leaves(answer[1])] != [t.shape for t in pytree.tree_leaves(state)]:
+    if recurrent and [t.shape for t in pytree.tree_leaves(result[1])] != [t.shape for t in pytree.tree_leaves(state)]:
         raise UsageError(f"network {path!r}: forward returns a state of another shape than initial_state(); {PROTOCOL}")
 
 

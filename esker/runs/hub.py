@@ -44,8 +44,8 @@ def _fetch(address: str, target: Path, name: str) -> None:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     descriptor, part = tempfile.mkstemp(dir=target.parent)
     try:
-        with open(descriptor, "wb") as file, urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            while chunk := answer.read(2**20):
+        with open(descriptor, "wb") as file, urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            while chunk := response.read(2**20):
                 if file.tell() + len(chunk) > LARGEST:
                     raise UsageError(f"{name}: {target.name} is larger than {LARGEST:,} bytes")
                 file.write(chunk)

@@ -12,7 +12,7 @@ from esker.learners.spec import LearnerSpec
 from esker.noise.address import Purpose, generator
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
-from esker.tasks.requests import Answer, CriticDone, CriticWork, Failed, Request, Training, Trial, TrialResult
+from esker.tasks.requests import CriticDone, CriticWork, Failed, Reply, Request, Training, Trial, TrialResult
 from esker.tasks.rollouts import Board, Player, what_failed
 from esker.worlds.environments import Environment
 
@@ -53,7 +53,7 @@ class HybridWorker:
         self._actors: Actors | None = None
         self._critics: Critics | None = None
 
-    def answer(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Reply:
         """Handle a request; a failure is returned, not raised."""
         try:
             return self._try(request) if isinstance(request, Trial) else self.train_critic(request)

@@ -1,4 +1,4 @@
-"""The hybrids' requests to their workers, and the answers to them."""
+"""The hybrids' requests to their workers, and the replies to them."""
 
 from __future__ import annotations
 
@@ -84,4 +84,4 @@ class Failed:
 
 
 Request = Trial | CriticWork
-Answer = TrialResult | CriticDone | Failed
+Reply = TrialResult | CriticDone | Failed

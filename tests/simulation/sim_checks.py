@@ -15,7 +15,7 @@ from sim_world import Process, the
 from esker.algorithms.facts import Facts
 from esker.cluster.coordinator import Coordinator
 from esker.cluster.replicated import ReplicatedFolder
-from esker.engines.node import Answer, NodeEngine, Order
+from esker.engines.node import NodeEngine, NodeReply, Order
 from esker.engines.plan import Plan
 from esker.runs import checkpoints
 from esker.runs import facts as records
@@ -154,7 +154,7 @@ def watching() -> Iterator[None]:
         the().watch.stored.append((the().current.process, epoch, length))  # type: ignore[attr-defined]
         return length
 
-    def checked_feed(self: NodeEngine, order: Order, job: list[Any]) -> Answer:
+    def checked_feed(self: NodeEngine, order: Order, job: list[Any]) -> NodeReply:
         obeyed, answer = self._epoch, feed(self, order, job)
         _check_order(obeyed, order.epoch)
         return answer

@@ -13,7 +13,7 @@ from esker.errors import UsageError
 
 LARGEST = 16 * 2**20  # bytes of a request: scores of a million members
 
-Answer = Callable[[str, dict[str, Any]], "dict[str, Any] | bytes"]
+Respond = Callable[[str, dict[str, Any]], "dict[str, Any] | bytes"]
 
 
 class RequestRefused(Exception):
@@ -25,10 +25,10 @@ class RequestRefused(Exception):
 
 
 class HttpServer:
-    """Answers POST requests that show the token, each in its own thread."""
+    """Responds to POST requests that show the token, each in its own thread."""
 
-    def __init__(self, host: str, port: int, token: str, answer: Answer) -> None:
-        handler = type("Handler", (_Handler,), {"token": token, "answer": staticmethod(answer)})
+    def __init__(self, host: str, port: int, token: str, respond: Respond) -> None:
+        handler = type("Handler", (_Handler,), {"token": token, "respond": staticmethod(respond)})
         try:
             self._server = ThreadingHTTPServer((host, port), handler)
         except (OSError, OverflowError) as error:
@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60  # seconds that a connection may be idle
     token: str
-    answer: Answer
+    respond: Respond
 
     def do_POST(self) -> None:
         """Check the token first, then the body."""
@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
             length = self._length()
             if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), f"Bearer {self.token}".encode()):
                 raise RequestRefused(401, "the token is missing or wrong")
-            self._send(200, self.answer(self.path, self._body(length)))
+            self._send(200, self.respond(self.path, self._body(length)))
         except RequestRefused as error:
             if error.status in (401, 413):
                 self.close_connection = True  # its body has not been read

@@ -57,7 +57,7 @@ class WorkServer:
         self._address: Address = lambda item: (item, 0)
         self._failure: Exception | None = None
         self._ended = False
-        self._http = HttpServer(host, port, self.token, self._answer)
+        self._http = HttpServer(host, port, self.token, self._respond)
 
     @property
     def address(self) -> str:
@@ -107,7 +107,7 @@ class WorkServer:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
-    def _answer(self, path: str, body: dict[str, Any]) -> dict[str, Any] | bytes:
+    def _respond(self, path: str, body: dict[str, Any]) -> dict[str, Any] | bytes:
         """One request, in its own thread. A bad request raises RequestRefused."""
         if body.get("run") != self.run:
             raise RequestRefused(409, f"this is run {self.run!r}, not {body.get('run')!r}")

@@ -148,15 +148,15 @@ class Worker:
         try:
             data = json.dumps({"run": self.run_name, "worker": self.name, **body})
             connection.request("POST", path, data, {"Authorization": f"Bearer {self._token}"})
-            answer = connection.getresponse()
-            content = answer.read()
+            response = connection.getresponse()
+            content = response.read()
         finally:
             connection.close()
-        if answer.status == 200:
-            raw = answer.headers.get_content_type() == "application/octet-stream"
+        if response.status == 200:
+            raw = response.headers.get_content_type() == "application/octet-stream"
             return {"raw": content} if raw else json.loads(content)
         reason = _reason(content)
-        if answer.status == 410:
+        if response.status == 410:
             raise Gone(reason)
         raise UsageError(f"the coordinator at {self.address} refused: {reason}")
 

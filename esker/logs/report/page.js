@@ -278,9 +278,9 @@ function theme() {
 /** Ask the server for news; what the reader zoomed, hid or chose stays. */
 async function follow() {
   try {
-    const answer = await fetch("data.json", { cache: "no-store" });
-    const text = await answer.text();
-    if (answer.ok && text !== follow.last) {
+    const response = await fetch("data.json", { cache: "no-store" });
+    const text = await response.text();
+    if (response.ok && text !== follow.last) {
       follow.last = text;
       const news = JSON.parse(text);
       const shape = (data) => JSON.stringify([data.groups, data.runs.map((run) => [run.name, Boolean(run.generations), run.video?.name])]);

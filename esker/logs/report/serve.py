@@ -52,7 +52,7 @@ def open_server(paths: Sequence[str], port: int, references: Sequence[Reference]
 
 def _handler(live: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers `/` with the page and `/data.json` with the newest data."""
+        """Serves `/` with the page and `/data.json` with the newest data."""
 
         def do_GET(self) -> None:
             host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
@@ -65,11 +65,11 @@ def _handler(live: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]
                     self.send_error(503, " ".join(str(error).split()).encode("ascii", "replace").decode())
                     return
                 whole = self.path == "/"
-                self._answer("text/html" if whole else "application/json", page(data) if whole else to_json(data))
+                self._respond("text/html" if whole else "application/json", page(data) if whole else to_json(data))
             else:
                 self.send_error(404)
 
-        def _answer(self, kind: str, text: str) -> None:
+        def _respond(self, kind: str, text: str) -> None:
             body = text.encode()
             self.send_response(200)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
