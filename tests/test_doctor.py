@@ -64,4 +64,4 @@ def test_the_table_ends_with_a_verdict(capsys: pytest.CaptureFixture[str], monke
     assert main(["doctor"]) == 0
     output = capsys.readouterr().out
     assert "pip install 'esker[lost]'" in output
-    assert output.rstrip().endswith("missing; each line says how to install it")
+    assert output.rstrip().endswith("missing; each line shows how to install it")

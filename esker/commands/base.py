@@ -28,7 +28,7 @@ def command(
 
 
 def add_trust(parser: Parser) -> None:
-    """A flag that allows code named by a run folder from elsewhere."""
+    """`--trust`: allow code that a run folder from elsewhere names."""
     text = "allow a run from elsewhere to import it; repeatable"
     parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=text)
 
@@ -43,7 +43,7 @@ def console() -> Console:
 def run_path(text: str) -> str:
     """The run that an argument names: a folder, hf://owner/name, a preset's policy, or `latest` under runs/.
 
-    One that is not there raises UsageError.
+    One that does not exist raises UsageError.
     """
     if text != "latest" or Path(text).exists():
         from esker.runs.places import place

@@ -1,4 +1,4 @@
-"""`esker cluster head`, `join` and `stop`: thin over `ray start`."""
+"""`esker cluster head`, `join` and `stop`: thin wrappers of `ray start`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def say(text: str) -> None:
 
 
 def _share(namespace: Namespace) -> list[str]:
-    """The flags of `ray start` that say what this machine gives."""
+    """The flags of `ray start` that declare this machine's resources."""
     import json
 
     for name, value, low in (("workers", namespace.workers, 0), ("slots", namespace.slots, 1)):

@@ -39,6 +39,6 @@ def run(namespace: Namespace) -> int:
         print_table(output, ("", "what", "found"), rows, prose=("found",), styles=STYLES)
     missing = [finding for finding in findings if finding.mark == "missing"]
     found = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
-    summary = f"{found} missing; each line says how to install it" if missing else "nothing is missing"
+    summary = f"{found} missing; each line shows how to install it" if missing else "nothing is missing"
     output.print(summary, highlight=False)
     return 0

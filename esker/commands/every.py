@@ -1,4 +1,4 @@
-"""All commands, in the order of the help."""
+"""All commands, in the order in which the help lists them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from esker.runs.runner import terminate_as_interrupt
 
 POLL_SECONDS = 0.2
 MOST_SEEDS = 10_000
-OWN = ("--seeds", "--jobs", "--run-dir", "--workers")  # flags that the processes get otherwise, or not at all
+OWN = ("--seeds", "--jobs", "--run-dir", "--workers")  # flags that are not passed on to the processes as given
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -52,7 +52,7 @@ class Shares:
 
 
 def shares(seeds: int, cores: int, jobs: int | None, workers: int | None, has_workers: bool) -> Shares:
-    """Divide the cores among seeds: one seed a core where there are enough of them, whole cores for each otherwise.
+    """Divide the cores among seeds: one core per seed if there are at least as many seeds as cores, else several cores each.
 
     An algorithm without workers (one with gradients) keeps two cores busy.
     """
@@ -66,7 +66,7 @@ def shares(seeds: int, cores: int, jobs: int | None, workers: int | None, has_wo
 
 @dataclass
 class SeedRun:
-    """One seed's process, and what it has printed that matters here."""
+    """One seed's process, and the lines of its output that are kept."""
 
     seed: int
     process: subprocess.Popen[str] | None = None
@@ -177,7 +177,7 @@ class SideBySide:
 
 
 def command_of(arguments: Sequence[str], run_dir: str | None, workers: int | None) -> Callable[[int], list[str]]:
-    """What trains one seed: the same command with --seed in the place of --seeds."""
+    """The command that trains one seed: the same one with --seed instead of --seeds."""
     kept = without(arguments, OWN)
 
     def command(seed: int) -> list[str]:

@@ -88,7 +88,7 @@ ENVIRONMENTS = (
     "Humanoid-v2",
     "Swimmer-v2",
 )  # the first: its default
-MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean by this many
+MEAN_EPISODES = 5  # not a key: the repository always evaluates the mean on this many episodes
 
 
 def is_aesrls(values: Mapping[str, Any]) -> bool:
@@ -99,8 +99,8 @@ def is_aesrls(values: Mapping[str, Any]) -> bool:
 def translate(values: Mapping[str, Any], algo: str, known: set[str], below: Mapping[str, Any], whole: bool) -> Translation:
     """esker's values for a mapping with the repository's keys, for an algorithm whose options are `known`.
 
-    `whole`: it is a file of the repository, whose defaults hold for what it leaves out; `below` is what would hold
-    otherwise. A value that the repository would not take raises UsageError.
+    `whole`: it is a file of the repository, whose defaults apply to what it leaves out; `below` is what would apply
+    otherwise. A value that the repository would reject raises UsageError.
     """
     done = Translation({name: value for name, value in values.items() if name not in OWN and name not in SAME})
     for name, value in values.items():

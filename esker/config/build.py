@@ -22,7 +22,7 @@ C = TypeVar("C")
 
 
 def build(kind: type[C], *layers: Mapping[str, Any]) -> C:
-    """A configuration of this kind from layers of values, later ones first in command. Raises UsageError."""
+    """A configuration of this kind from layers of values; later layers override earlier ones. Raises UsageError."""
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(kind)
     merged: dict[str, Any] = {}

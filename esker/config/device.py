@@ -1,4 +1,4 @@
-"""Options of a device: where policies run and worlds are stepped when not by worker processes."""
+"""Options of a device: where policies run and worlds are stepped, unless worker processes do both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeviceOptions:
         return self.world is not None or self.device not in (None, "cpu")
 
     def check_world(self, config: Any) -> None:
-        """Refuse what only worker processes have. Raises UsageError."""
+        """Refuse options that only worker processes have. Raises UsageError."""
         if not self.on_device:
             return
         if config.engine == "ray":
@@ -39,7 +39,7 @@ class DeviceOptions:
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that is not there. Raises UsageError."""
+    """Refuse a device that does not exist. Raises UsageError."""
     import torch
 
     try:

@@ -37,12 +37,12 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
     executor: Literal["processes", "threads"] = option("processes", "what a worker is")
     timeout: float | None = option(None, "replace a worker whose evaluation takes longer than X seconds", above=0)
     device: str | None = option(None, "where members are evaluated (default: where the model is)")
-    gradients: bool = option(False, "let rewards compute gradients; without, torch records nothing")
+    gradients: bool = option(False, "let rewards compute gradients (default: torch.no_grad)")
     final: Literal["best", "last"] = option("best", "the parameters that the model ends with")
     on_error: Literal["stop", "worst"] = option("stop", "a member whose reward fails: stop the run, or rank it last")
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         self.check_update()
         self.check_goal()
         if self.shaping in ("sign", "centered_sign_rank"):

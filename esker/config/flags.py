@@ -35,10 +35,10 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **options)
-        self.explain: Callable[[str], None] | None = None  # raises where it knows more about an unknown flag
+        self.explain: Callable[[str], None] | None = None  # raises a more helpful error for some unknown flags
 
     def error(self, message: str) -> NoReturn:
-        """Raise what `main` prints."""
+        """Raise the UsageError that `main` prints."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
     def parse_strictly(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -63,7 +63,7 @@ def add_options(
 ) -> None:
     """A flag for every option, under its section; values stay text until the configuration converts them.
 
-    `only` limits the flags that there are, `shown` those that the help lists; `defaults`: whether it tells them.
+    `only` limits the flags, `shown` those that the help lists; `defaults`: whether the help shows default values.
     """
     hints = typing.get_type_hints(config)
     wanted = None if only is None else set(only)

@@ -18,7 +18,7 @@ class Resolved(Protocol):
 
 @dataclass
 class Translation:
-    """esker's values; what they were computed from where that is another option; and what the user should know."""
+    """esker's values; what they were computed from, if from another option; and notices for the user."""
 
     values: dict[str, Any]
     notices: list[str] = field(default_factory=list)

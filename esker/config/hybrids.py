@@ -13,7 +13,7 @@ from esker.errors import UsageError
 from esker.policies.mlp import Activation
 from esker.strategies.rules import RULES_THAT_SCALE, MeanUpdate, VarUpdate
 
-ACTORS = 5  # processes that train and roll out individuals, unless told otherwise
+ACTORS = 5  # processes that train and roll out individuals, by default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class HybridConfig(LearnerOptions, HybridEnvironmentOptions, HybridStopOptions, 
         return replace(self, device="cpu")
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         self.check_goal()
         self.check_logs()
         self.check_cluster(self.workers)
@@ -211,7 +211,7 @@ class CEMRLConfig(GaussianOptions, CEMOptions, SynchronousOptions, HybridConfig)
     replay_size: int = option(1_000_000, "transitions in the replay buffer", low=1)
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         if self.antithetic and self.population % 2:
             raise UsageError(
@@ -228,10 +228,10 @@ class PCEMRLConfig(ActorOptions, CEMRLConfig):
 
     algo: str = option("p-cem-rl", "algorithm")
     batch_size: int = option(256, "transitions in a batch", low=1)
-    parallel_critic: bool = option(False, "train the critic all the time in a separate process; not exact on resume")
+    parallel_critic: bool = option(False, "train the critic continuously in a separate process; not exact on resume")
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         check_actors(self)
         if self.parallel_critic and self.workers == 0:
@@ -245,7 +245,7 @@ class AsynchronousConfig(GaussianOptions, AsynchronousOptions, ActorOptions, Hyb
     """What the asynchronous algorithms share."""
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         check_actors(self)
         if not 0 <= self.rl_ratio <= 1:
@@ -279,7 +279,7 @@ class AESRLConfig(AESOptions, BaselineOptions, AsynchronousConfig):
     mean_episodes: int = option(1, "episodes that measure the mean for each individual", low=1)
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         rule, c = self.mean_update, self.mean_update_param
         if c is None:
@@ -298,6 +298,6 @@ class AESRLConfig(AESOptions, BaselineOptions, AsynchronousConfig):
 
 
 def check_actors(config: Any) -> None:
-    """Refuse counts of processes that do not fit. Raises UsageError."""
+    """Refuse numbers of processes that do not fit. Raises UsageError."""
     if getattr(config, "deterministic", False) and (config.workers or 0) > 1:
         raise UsageError(f"workers is {config.workers}, and --deterministic means one actor; give one of them")

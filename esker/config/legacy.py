@@ -62,7 +62,7 @@ def rename(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Values under their present names, with a notice for each that was translated. What cannot be raises UsageError."""
+    """Values under their present names, with a notice for each translation. What cannot be translated raises UsageError."""
     result, notices = rename(values)
     for name, (harmless, remedy) in REMOVED.items():
         if name in result and str(result.pop(name)) not in (str(harmless), str(harmless).removesuffix(".0")):
@@ -85,7 +85,7 @@ def modernize(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def whole_goal(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in which a goal that is taken away takes its patience with it."""
+    """Values in which removing the goal also removes its patience."""
     gone = "goal" in values and str(values["goal"]).lower() == "none" and "patience" not in values
     return {**values, "patience": None} if gone else dict(values)
 

@@ -142,7 +142,7 @@ class StopOptions:
 
     @property
     def generation_limit(self) -> int | None:
-        """The limit of generations; the default one where nothing is limited."""
+        """The limit of generations; the default if no limit is given."""
         return self.generations if self.limited else DEFAULT_GENERATIONS
 
     @property
@@ -151,7 +151,7 @@ class StopOptions:
         return None
 
     def check_goal(self) -> None:
-        """Refuse half a goal. Raises UsageError."""
+        """Refuse a goal without patience, or patience without a goal. Raises UsageError."""
         if (self.goal is None) != (self.patience is None):
             given, missing = ("goal", "patience") if self.patience is None else ("patience", "goal")
             raise UsageError(
@@ -219,7 +219,7 @@ class SynchronousConfig(
         return self.vectorizer == "gymnasium"
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         self.check_goal()
         self.check_cluster(self.workers)
         if self.noise != "low-rank" and self.rank != 1:
@@ -256,7 +256,7 @@ class ESConfig(UpdateOptions, SynchronousConfig):
     """Everything that decides an `es` run."""
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         self.check_update()
         super().check()
 

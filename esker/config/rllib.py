@@ -59,7 +59,7 @@ def translate(values: Mapping[str, Any], resolved: Resolved) -> Translation:
     """esker's values for a mapping with RLlib's keys. `resolved` tells what sigma and population will be in the end.
 
     RLlib's gradient has no 1/σ and esker's has, so an L2 coefficient is divided by sigma. A value that RLlib itself would
-    not take raises UsageError.
+    reject raises UsageError.
     """
     done = Translation({})
     for name, value in values.items():

@@ -17,7 +17,7 @@ class FullNoiseConfig(SynchronousConfig):
     """What the strategies with a scale for every parameter, or a covariance, have in common."""
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         if self.noise == "low-rank":
             raise UsageError(
@@ -53,7 +53,7 @@ class PGPEConfig(PGPEOptions, FullNoiseConfig):
     algo: str = option("pgpe", "algorithm")
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         if self.population % 2:
             raise UsageError(
@@ -83,7 +83,7 @@ class SNESConfig(SNESOptions, FullNoiseConfig):
     algo: str = option("snes", "algorithm")
 
     def check(self) -> None:
-        """Refuse what no single option can know to be wrong. Raises UsageError."""
+        """Refuse options that contradict each other. Raises UsageError."""
         super().check()
         if self.antithetic and (self.population or 0) % 2:
             raise UsageError(f"population is {self.population}, and antithetic sampling needs an even number")
@@ -118,4 +118,4 @@ class CMAConfig(CMAOptions, FullNoiseConfig):
 
     strategy: ClassVar[str] = "cma"
     algo: str = option("cma", "algorithm")
-    active: bool = option(False, "let bad members push the covariance away (active CMA-ES)")
+    active: bool = option(False, "give bad members negative weights in the covariance (active CMA-ES)")

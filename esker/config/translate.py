@@ -1,4 +1,4 @@
-"""One way for every request: from a mapping that may hold other systems' keys to esker's values, with notices."""
+"""The one translation of every request: from a mapping that may hold other systems' keys to esker's values, with notices."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _text(name: str, values: Mapping[str, Any]) -> str | None:
 
 
 def _agreed(found: Mapping[str, str | None]) -> str | None:
-    """The one thing that several keys say."""
+    """The one value that several keys give."""
     given = {name: value for name, value in found.items() if value is not None}
     if len(set(given.values())) > 1:
         raise UsageError(f"{' and '.join(f'{name} is {value!r}' for name, value in given.items())}; give one of them")

@@ -27,7 +27,7 @@ from esker.strategies.registry import build_strategy, find_strategy
 
 
 def start(config: EvolutionConfig, problem: Problem, about: About, new: bool = True) -> FunctionEvolution:
-    """The state before the first generation: the model's parameters as they are. What does not fit raises UsageError.
+    """The state before the first generation: the model's present parameters. A model that does not fit raises UsageError.
 
     A resumed run (`new` is False) is compared with how it began.
     """
@@ -47,7 +47,7 @@ def begin_about(config: EvolutionConfig, problem: Problem) -> About:
 
 
 def task_of(config: EvolutionConfig, problem: Problem, flat: FlatParameters) -> Functions | BatchTask:
-    """What a member is evaluated by."""
+    """The task that evaluates a member."""
     if problem.reward_batch is not None:
         return _batch_task(config, flat, problem.reward_batch)
     return Functions(
@@ -81,7 +81,7 @@ def _batch_task(config: EvolutionConfig, flat: FlatParameters, reward_batch: Fun
 
 
 def device_of(config: EvolutionConfig, flat: FlatParameters) -> str:
-    """Where members are evaluated. A device that is not there raises UsageError."""
+    """Where members are evaluated. A device that does not exist raises UsageError."""
     device = config.device or str(flat.tensors[0].device)
     try:
         resolve_device(device)
@@ -108,7 +108,7 @@ def _state(config: EvolutionConfig, flat: FlatParameters, task: Functions | Batc
 
 
 def _compare(config: EvolutionConfig, flat: FlatParameters, task: Functions | BatchTask, about: About) -> list[str]:
-    """Refuse a model, a form of reward or a machine that are not the run's, unless `inexact` allows it."""
+    """Refuse a model, form of reward or machine that differs from the run's, unless `inexact` allows it."""
     if about.get("parameters") != flat.describe():
         raise UsageError("the model's moving parameters are not those of the run")
     if about.get("batched") is not isinstance(task, BatchTask):

@@ -126,7 +126,7 @@ class BatchEngine:
         return self.flat.in_place_of(rows)
 
     def close(self) -> None:
-        """Leave the model as it came, in its buffers and modes."""
+        """Restore the model's buffers and modes."""
         if self._origin is not None:
             self._origin.restore()
 

@@ -64,7 +64,7 @@ def _on_nodes(config: EvolutionConfig, task: Functions, table: NoiseTable | None
 
 
 class OnOneThread:
-    """An engine inside this process: while it is open torch keeps to one thread, as in worker processes."""
+    """An engine inside this process: while it is open torch uses one thread, as in worker processes."""
 
     def __init__(self, engine: InlineEngine | ThreadEngine) -> None:
         self._engine = engine

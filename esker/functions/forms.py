@@ -9,13 +9,13 @@ from esker.errors import RunError, UsageError
 from esker.functions.reward import Function
 
 SERVED_ELSEWHERE = ("workers", "executor", "timeout", "engine", "address")  # of no use to a server's workers
-# Options that a batched reward has no use for.
+# Options that do not apply to a batched reward.
 ONE_BY_ONE = ("workers", "executor", "timeout", "common_seeds", "engine", "address")
-NOT_HERE = {"generations": "say how many to run(iterations)", "env": "give the reward", "algo": "choose with strategy="}
+NOT_HERE = {"generations": "pass the number to run(iterations)", "env": "give the reward", "algo": "choose with strategy="}
 
 
 def check_form(reward: Function | None, reward_batch: Function | None, options: Mapping[str, Any], tests: bool) -> None:
-    """Refuse options that the form of the reward has no use for. Raises UsageError."""
+    """Refuse options that do not apply to the form of the reward. Raises UsageError."""
     if (reward is None) == (reward_batch is None):
         raise UsageError("expected either reward or reward_batch: reward(model) -> number, or reward_batch(members)")
     for name in NOT_HERE.keys() & options.keys():

@@ -36,7 +36,7 @@ def _failure(thing: Any) -> Exception | None:
 
 
 def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What an object brings along, with a name a person would know it by; innermost first."""
+    """The objects inside an object, each with a readable name; innermost first."""
     if isinstance(thing, functools.partial):
         for number, part in enumerate(thing.args):
             yield f"bound argument {number}", part

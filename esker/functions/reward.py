@@ -51,7 +51,7 @@ class Call:
 
 
 def call_of(function: Function, options: Mapping[str, Any], name: str = "reward", gradients: bool = False) -> Call:
-    """How to call a function, from its signature. One that cannot be called so raises UsageError."""
+    """How to call a function, from its signature. One that cannot be called that way raises UsageError."""
     if not callable(function):
         raise UsageError(f"{name} is a {type(function).__name__}; expected a function that takes the model")
     try:
@@ -140,6 +140,6 @@ def numbers(value: Any, count: int, device: torch.device) -> torch.Tensor:
 
 
 def _check_device(value: torch.Tensor, device: torch.device, name: str) -> None:
-    """The CPU is always welcome; another device than the evaluation's is a mistake that would cost a hidden copy."""
+    """Refuse a result on another device than the evaluation's or the CPU, which would cost a hidden copy."""
     if value.device.type not in ("cpu", device.type) or (value.device.type == device.type and value.device != device):
         raise BadReward(f"{name} returned a tensor on {value.device}; expected it on {device}, where members are evaluated")

@@ -30,7 +30,7 @@ class FunctionEvolution(Center):
     """Strategy, counters and the best centre so far; evaluations are counted where episodes would be."""
 
     config: EvolutionConfig
-    certain = 1  # a reward is taken at its word: its best is its highest
+    certain = 1  # the best centre is the one with the highest reward
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class FunctionEvolution(Center):
         raise RunError(f"{where}: {result.error}\n{result.trace}".rstrip())
 
     def facts(self, plan: Plan | Batch, seconds: float) -> Facts:
-        """What leaves a complete generation."""
+        """The facts of a complete generation."""
         batch = plan if isinstance(plan, Batch) else _as_batch(plan)
         fitness = batch.fitness.mean(axis=1)
         if np.isnan(fitness).all():  # checked before the commit: the state must be able to move by a fact

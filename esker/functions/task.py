@@ -1,6 +1,6 @@
 """User functions as a task: a member is evaluated by calling a reward on a model that holds its parameters.
 
-Every evaluation begins alike: parameters written again, buffers and modes as the model came, random generators seeded by
+Every evaluation starts from the same state: parameters rewritten, buffers and modes restored, random generators seeded by
 address. So a fitness does not depend on which worker computed it, nor on what that worker computed before.
 """
 
@@ -128,12 +128,12 @@ class Calls:
         return Result(item, fitness, fitness, 1)
 
     def close(self) -> None:
-        """Leave the model as it came, in its buffers and modes; its parameters are the caller's to set."""
+        """Restore the model's buffers and modes; the caller sets its parameters."""
         self.caller.restore()
 
 
 class Caller:
-    """A model with a reward to call on it, beginning alike every time."""
+    """A model and its reward; every call starts from the same state."""
 
     def __init__(self, subject: Subject, layout: ParameterLayout, call: Call, device: str) -> None:
         self.device = resolve_device(device)
@@ -152,7 +152,7 @@ class Caller:
         return self.call(self.subject, lambda: self._weights(row), seed, options or {})
 
     def restore(self) -> None:
-        """Buffers and modes as the model came."""
+        """Restore the model's original buffers and modes."""
         if self._origin is not None:
             self._origin.restore()
 
@@ -173,7 +173,7 @@ class Origin:
         ]
 
     def restore(self) -> None:
-        """Put them back."""
+        """Restore them."""
         for part, mode in self.modes:
             if part.training is not mode:  # a module's attributes are slow to set
                 part.training = mode
@@ -205,7 +205,7 @@ def on_device(subject: Subject, device: torch.device) -> Subject:
 
 
 def seed_generators(seed: int) -> None:
-    """Seed what rewards draw from without saying so."""
+    """Seed the global random generators, which rewards may use."""
     random.seed(seed)
     np.random.seed(seed)
     torch.default_generator.manual_seed(seed)  # torch.manual_seed formats a traceback while CUDA is not in use: 400 µs
@@ -215,7 +215,7 @@ def seed_generators(seed: int) -> None:
 
 @contextlib.contextmanager
 def generators_kept(wanted: bool) -> Iterator[None]:
-    """Give the caller's random generators back as they were."""
+    """Restore the caller's random generators on exit."""
     if not wanted:
         yield
         return

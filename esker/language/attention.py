@@ -36,7 +36,7 @@ def grouped_attention(
 
 @contextlib.contextmanager
 def attending_in_groups(model: nn.Module) -> Iterator[None]:
-    """Let a transformers model attend so for a while; masks must then be given in full, as `Generator` does."""
+    """Let a transformers model use this attention within the context; masks must be given in full, as `Generator` does."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(NAME, grouped_attention)

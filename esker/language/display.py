@@ -42,12 +42,12 @@ class Display:
             self._live = None
 
     def note(self, text: str) -> None:
-        """Something the user should know."""
+        """Print a notice."""
         if not self.quiet:
             self.console.print(text, highlight=False, markup=False)
 
     def row(self, row: dict[str, Any], tokens: int) -> None:
-        """A generation is done."""
+        """Show a finished generation."""
         self._row, self._tokens = row, tokens
         if self._live is not None:
             self._live.update(self._view())

@@ -1,4 +1,4 @@
-"""How good is a language model: its completions' scores, and its loss on plain text."""
+"""Evaluating a language model: the scores of its completions, and its loss on plain text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def evaluate(
     right: float = 1.0,
     examples: int = 4,
 ) -> HeldOut:
-    """The model as it is: mean score, accuracy and examples of its most likely completions."""
+    """The unperturbed model: mean score, accuracy and examples of its most likely completions."""
     decoding = Decoding(max_new_tokens, stop_ids(language, stop), language.pad_id)
     make = Generator(language.model, min(ROWS, len(prompts)), prompts.ids.shape[1], decoding, Speedups(capture=False))
     rows = complete(make, prompts).cpu()

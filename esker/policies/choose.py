@@ -21,7 +21,7 @@ IMAGE_NETWORKS = ("nature-cnn", "conv-lstm")
 
 
 class NetworkOptions(Protocol):
-    """What of a configuration decides a network."""
+    """The options of a configuration that define a network."""
 
     @property
     def network(self) -> str: ...
@@ -40,10 +40,10 @@ class NetworkOptions(Protocol):
 
 
 def network_for(config: NetworkOptions, space: gym.Space[Any], outputs: int) -> Network:
-    """The network for observations of a space and a number of outputs. What does not fit raises UsageError."""
+    """The network for observations of a space and a number of outputs. One that does not fit raises UsageError."""
     name = config.network
     if ":" in name:
-        from esker.policies.module import module_network  # torch is imported only for modules of the user's own
+        from esker.policies.module import module_network  # torch is imported only for custom modules
 
         return module_network(name, observation_shape(space), outputs, images=is_image(space))
     if name not in VECTOR_NETWORKS + IMAGE_NETWORKS:

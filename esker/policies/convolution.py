@@ -51,7 +51,7 @@ class Conv:
 
 
 class ConvRows:
-    """A convolution opened in a worker; takes and gives (n, height, width, channels)."""
+    """A convolution opened in a worker; takes and returns (n, height, width, channels)."""
 
     def __init__(self, layer: Conv, rows: int, views: Views) -> None:
         self.layer = layer
@@ -113,7 +113,7 @@ class ConvRows:
 
 @dataclass(frozen=True)
 class Standardize:
-    """Every pixel less its mean and over its deviation in the reference batch, the same for all members.
+    """Every pixel minus its mean, divided by its deviation, both of the reference batch and the same for all members.
 
     Constant pixels become zero and moving ones stand out: without it a game's background outweighs its ball,
     and most members act the same.
@@ -130,7 +130,7 @@ class Standardize:
 
 
 class StandardizeRows:
-    """Holds two constants a pixel, found when a row first starts."""
+    """Holds two constants per pixel, computed when a row first starts."""
 
     def __init__(self) -> None:
         self._reference: tuple[Batch, Batch] | None = None

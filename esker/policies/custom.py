@@ -1,4 +1,4 @@
-"""Networks given as Python objects: a class, a factory or a module, also from a notebook or a script's main module.
+"""Networks given as Python objects: a class, a function or a module, also from a notebook or a script.
 
 A class or function that workers can import is known by its path, as on the command line. Anything else stays in this
 process under a name in angle brackets and travels to workers inside their task; a run folder holds only the name.
@@ -55,6 +55,6 @@ def offered(name: str) -> Maker | None:
 
 
 def _offer(name: str, maker: Maker) -> str:
-    """Keep a maker under a name; another one of the same name replaces it, as a cell that runs again does."""
+    """Keep a maker under a name; a later one of the same name replaces it, as when a notebook cell is run again."""
     _offered[name] = maker
     return name

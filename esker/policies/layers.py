@@ -1,8 +1,8 @@
 """Layers in NumPy, one member per row: dense layers and recurrent cells.
 
-A layer is a description; opened in a worker it holds views of the rows' parameters and, where it has any, packed
+A layer is a description; opened in a worker it holds views of the rows' parameters and, if any, packed
 weights, normalising constants and recurrent state. Every product is one BLAS call per row with a shape that no other
-row can change, so a member's bits depend neither on its row nor on its company. Parameters are named and laid out as
+row can change, so a member's bits depend neither on its row nor on the other rows. Parameters are named and laid out as
 in the torch layer of the same kind.
 """
 

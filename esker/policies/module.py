@@ -2,8 +2,8 @@
 
 A module is named `module:Class` and built as `Class(shape, outputs)`, with the shape of one observation and the number
 of outputs that the action space needs; one that takes no arguments is built without. `forward(observation)` takes a batch
-of one, (1, *shape), float32 (images: 0 to 1), and returns (1, outputs). A recurrent module has two methods more or other
-than that:
+of one, (1, *shape), float32 (images: 0 to 1), and returns (1, outputs). A recurrent module has these two
+methods:
 
     initial_state()                     the state an episode begins with: a tensor, or a tuple or dict of tensors
     forward(observation, state)         returns (output, next state)
@@ -38,7 +38,7 @@ PROTOCOL = "a recurrent module needs initial_state() and forward(observation, st
 
 @dataclass(frozen=True)
 class ModuleNetwork:
-    """A torch module by its import path, or by what makes it where no path leads to that."""
+    """A torch module by its import path, or by the object that makes it if there is no such path."""
 
     path: str
     input_shape: tuple[int, ...]
@@ -60,7 +60,7 @@ class ModuleNetwork:
         return size(self.shapes.values())
 
     def initial(self, rng: np.random.Generator) -> Vector:
-        """The parameters that the class itself chooses, under a seed drawn from `rng`."""
+        """The class's own initial parameters, under a seed drawn from `rng`."""
         module = self.build(seed=int(rng.integers(2**62)))
         return torch.cat([p.detach().float().reshape(-1) for p in module.parameters()]).numpy()
 
@@ -132,7 +132,7 @@ class ModuleRows:
 
 
 def module_network(path: str, shape: tuple[int, ...], outputs: int, images: bool) -> ModuleNetwork:
-    """Look at a module closely. What does not import, does not fit or breaks the protocol raises UsageError."""
+    """Build and check a module. One that cannot be imported, does not fit or breaks the protocol raises UsageError."""
     maker = offered(path)
     module = build(path, shape, outputs, 0, maker)
     recurrent = hasattr(module, "initial_state")
@@ -164,7 +164,7 @@ def build(path: str, shape: tuple[int, ...], outputs: int, seed: int, maker: Mak
 def _takes_arguments(kind: Maker) -> bool:
     try:
         return bool(inspect.signature(kind).parameters)
-    except (TypeError, ValueError):  # a callable without a signature
+    except (TypeError, ValueError):  # some callables have no signature
         return True
 
 
@@ -181,7 +181,7 @@ def batches(network: ModuleNetwork) -> bool:
         for row in range(BLOCK):
             rows.start(row)
         second = [rows.forward(inputs[order]).copy() for _ in range(3)]
-    except Exception:  # whatever vmap cannot do
+    except Exception:  # whatever vmap does not support
         return False
     return all(np.array_equal(a[order], b) for a, b in zip(first, second, strict=True))
 
@@ -211,6 +211,6 @@ def _probe(module: torch.nn.Module, path: str, shape: tuple[int, ...], outputs: 
 
 @contextlib.contextmanager
 def _exactly() -> Iterator[None]:
-    """No gradients and one thread: more threads may split a product otherwise and change its bits."""
+    """No gradients and one thread: with more threads a product may be split differently, which changes its bits."""
     with one_torch_thread(), torch.no_grad():
         yield

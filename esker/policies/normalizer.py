@@ -46,7 +46,7 @@ class Statistics:
 
     @classmethod
     def empty(cls, size: int) -> Statistics:
-        """Nothing seen yet: normalises to itself."""
+        """Nothing seen yet: the normaliser is the identity."""
         return cls(0, np.zeros(size), np.zeros(size))
 
     def plus(self, count: int, total: Sums, squares: Sums) -> Statistics:

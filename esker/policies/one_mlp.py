@@ -1,7 +1,7 @@
 """One MLP for a few observations at once, in NumPy: what the hybrids roll an individual out with.
 
 Weights are kept as (in + 1, out) with the bias as their last row, and every input ends with a one: a layer is one product
-and one activation, in place; the other way round, products of a few rows take half as long again. A product's bits depend
+and one activation, in place; transposed, products of a few rows take 1.5 times as long. A product's bits depend
 on how many observations there are, so equal bits need equal numbers of observations.
 """
 

@@ -17,7 +17,7 @@ from esker.system.blas import one_blas_thread
 
 
 class Policy:
-    """Acts with fixed parameters, by the very computation that training used."""
+    """Acts with fixed parameters, by the same computation as in training."""
 
     def __init__(
         self, network: Network, head: Head, center: Vector, normalizer: Normalizer | None, space: gym.Space[Any]

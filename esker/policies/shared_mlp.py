@@ -1,7 +1,7 @@
 """An MLP whose members differ by low-rank perturbations: the population shares one product per layer.
 
-A member's layer is x Wᵀ + (σ/√r)(x B) Aᵀ: all rows go through the centre's W in one product, and each adds a thin one of
-its own. No member's matrix is ever formed. The shared product always has BLOCK rows, padded, because a product's bits
+A member's layer is x Wᵀ + (σ/√r)(x B) Aᵀ: all rows go through the centre's W in one product, and each row adds a
+thin one. No member's matrix is ever formed. The shared product always has BLOCK rows, padded, because a product's bits
 are only the same for the same shape; within that shape a row's place does not matter, which is tested when opened.
 """
 

@@ -18,7 +18,7 @@ class AES:
     """Ask for one individual z, tell its fitness F and the mean's F̄: m ← (1-p)m + p·z.
 
     `param` is c: the scale of fitness differences, or for `baseline-absolute` the baseline itself. `fixed_n` is the n of
-    `var_update="fixed"`. Both are refused when needed and missing; bad arguments raise ValueError.
+    `var_update="fixed"`. A missing one that is needed, and other bad arguments, raise ValueError.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class AES:
                 return _share(difference + c, c)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """The state that `tell` changes."""
         return {"mean": self.mean.clone(), "var": self.var.clone(), "asked": self.asked}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

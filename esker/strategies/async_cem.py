@@ -91,7 +91,7 @@ class AsyncCEM:
         return rate * damp + (1 - rate) * self.damp_limit
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """The state that `tell` changes."""
         return {
             "mean": self.mean.clone(),
             "var": self.var.clone(),

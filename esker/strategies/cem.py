@@ -93,7 +93,7 @@ class CEM:
         return self.damp_tau * damp + (1 - self.damp_tau) * self.damp_limit
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """The state that `tell` changes."""
         return {"mean": self.mean.clone(), "var": self.var.clone(), "damp": self.damp, "generation": self.generation}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -110,7 +110,7 @@ class CMA(Distribution):
 
     @property
     def stopped(self) -> str | None:
-        """Why this distribution has nothing more to find, or None."""
+        """Why this distribution cannot improve any further, or None."""
         lengths, pivots = self.covariance.diagonal().sqrt().numpy(), self._factor.diagonal()
         if self.sigma * float(lengths.max()) < TOLERANCE * self.first_sigma:
             return f"sigma fell below {TOLERANCE} of {self.first_sigma}"
@@ -123,7 +123,7 @@ class CMA(Distribution):
         return self._history.verdict(self.population)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves; the factor too, because it is older than the covariance."""
+        """The state that `tell` changes; the factor too, because it is older than the covariance."""
         factor = {"factor": self._factor.clone(), "factored_at": self._factored_at}
         return super().state_dict() | {"covariance": self.covariance.clone(), **factor}
 

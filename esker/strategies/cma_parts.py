@@ -156,7 +156,7 @@ class Distribution:
         return Update(0.0, 0.0, float(np.linalg.norm(self._center.numpy())), self.sigma, self.lr, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """The state that `tell` changes."""
         return {
             "center": self.center.clone(),
             "sigma": self.sigma,

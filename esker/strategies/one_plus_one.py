@@ -64,7 +64,7 @@ class OnePlusOne:
         return success
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """The state that `tell` changes."""
         return {"mean": self.mean.clone(), "var": self.var.clone(), "asked": self.asked, "trials": list(self.trials)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ SPREAD = 1 << 25  # products; fewer take one thread a few milliseconds, and the 
 
 
 class OpenAIES:
-    """Ask for members, tell their fitness, and the centre climbs.
+    """Ask for members, tell their fitness; the centre moves uphill.
 
     `tell` computes g = 1/(Nσ) Σ wᵢεᵢ and lets the optimizer step on -g; with `top_directions` the sum and N are over the
     members of the best directions only (Augmented Random Search, Mania et al. 2018). Copies that are given equal seeds and
@@ -115,7 +115,7 @@ class OpenAIES:
         return done
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves: centre, optimizer, schedules, generation."""
+        """The state that `tell` changes: centre, optimizer, schedules, generation."""
         return {
             "center": self.center.clone(),
             "optimizer": self._ascent.state_dict(),

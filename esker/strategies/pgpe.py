@@ -115,7 +115,7 @@ class PGPE:
         return Update(length(gradient), moved, length(self._ascent.values), before, self.lr, entropy(linear))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves: centre, standard deviations, optimizer, generation."""
+        """The state that `tell` changes: centre, standard deviations, optimizer, generation."""
         return {
             "center": self.center.clone(),
             "stdev": torch.from_numpy(self.stdev.copy()),

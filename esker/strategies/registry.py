@@ -1,4 +1,4 @@
-"""The strategies by name: ours, those that installed packages offer, and any by import path."""
+"""The strategies by name: esker's own, those that installed packages offer, and any by import path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHODS = ("ask", "tell", "state_dict", "load_state_dict")
 
 
 def find_strategy(name: str) -> Callable[..., Strategy]:
-    """The class of a strategy, by name or by path `module:Class`. What does not fit raises UsageError."""
+    """The class of a strategy, by name or by path `module:Class`. One that does not fit raises UsageError."""
     make: Callable[..., Strategy] = find_class("strategy", name, BUILT_IN, GROUP, METHODS)
     return make
 

@@ -18,7 +18,7 @@ RestartKind = Literal["ipop", "bipop"]
 
 
 class Restartable(Strategy, Protocol):
-    """A strategy that knows when it has nothing more to find."""
+    """A strategy that knows when it cannot improve any further."""
 
     sigma: float
 
@@ -33,8 +33,8 @@ class Restarts:
 
     `make(**changes)` makes a strategy, changed in `center`, `population` or `sigma`, as
     `partial(CMA, center=torch.zeros(10), sigma=2.0)` does. A restart's centre is the first one plus `spread` (by default
-    the first sigma) times normal noise. Restart r has its own address, so equal seeds restart alike; generations are
-    counted on, so that no perturbation is used twice. Bad arguments raise ValueError.
+    the first sigma) times normal noise. Restart r has its own address, so equal seeds restart alike; generations
+    keep counting, so that no perturbation is used twice. Bad arguments raise ValueError.
     """
 
     antithetic = False
@@ -69,17 +69,17 @@ class Restarts:
 
     @property
     def center(self) -> torch.Tensor:
-        """The present strategy's centre."""
+        """The current strategy's centre."""
         return self.strategy.center
 
     @property
     def sigma(self) -> float:
-        """The present strategy's step size."""
+        """The current strategy's step size."""
         return self.strategy.sigma
 
     @property
     def stopped(self) -> str | None:
-        """Why the last restart that was allowed has nothing more to find, or None."""
+        """Why the last restart that was allowed cannot improve any further, or None."""
         return self.strategy.stopped if self.restart == self.restarts else None
 
     def ask(self, members: slice | None = None) -> Population:
@@ -87,7 +87,7 @@ class Restarts:
         return self.strategy.ask(members)
 
     def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
-        """Tell the present strategy, and begin again if it has stopped."""
+        """Tell the current strategy, and begin again if it has stopped."""
         members = len(fitness)  # type: ignore[arg-type]
         update = self.strategy.tell(fitness)
         if self.restart:
@@ -120,7 +120,7 @@ class Restarts:
         self.population = self.strategy.population
 
     def state_dict(self) -> dict[str, Any]:
-        """The present strategy's state, and what decides the next restart."""
+        """The current strategy's state, and what decides the next restart."""
         population, sigma = self._begun_with
         return {
             "center": self.center.clone(),

@@ -70,7 +70,7 @@ class SepCMA(Distribution):
 
     @property
     def stopped(self) -> str | None:
-        """Why this distribution has nothing more to find, or None."""
+        """Why this distribution cannot improve any further, or None."""
         lengths = np.sqrt(self.variance)
         if self.sigma * float(lengths.max()) < TOLERANCE * self.first_sigma:
             return f"sigma fell below {TOLERANCE} of {self.first_sigma}"
@@ -82,7 +82,7 @@ class SepCMA(Distribution):
         return self._history.verdict(self.population)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """The state that `tell` changes."""
         return super().state_dict() | {"variance": torch.from_numpy(self.variance.copy())}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

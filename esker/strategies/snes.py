@@ -102,7 +102,7 @@ class SNES:
         return Update(gradient_norm, update_norm, center_norm, before, self.lr, entropy(linear))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves: centre, standard deviations, generation."""
+        """The state that `tell` changes: centre, standard deviations, generation."""
         return {
             "center": self.center.clone(),
             "stdev": torch.from_numpy(self.stdev.copy()),

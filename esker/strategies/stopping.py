@@ -1,4 +1,4 @@
-"""When a run of the CMA kind has nothing more to find where it is (Hansen 2009, "Benchmarking a BI-population CMA-ES")."""
+"""When a run of the CMA kind cannot improve any further where it is (Hansen 2009, "Benchmarking a BI-population CMA-ES")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 20_000  # generations remembered
 
 
 class History:
-    """The best and the median fitness of past generations, the fitness range of the last, and what they say."""
+    """The best and the median fitness of past generations, the fitness range of the last, and whether they say to stop."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension

@@ -43,7 +43,7 @@ class Strategy(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that moves: tensors, numbers, and nested dictionaries of them."""
+        """The state that `tell` changes: tensors, numbers, and nested dictionaries of them."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

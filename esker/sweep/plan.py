@@ -1,4 +1,4 @@
-"""What a sweep is: environment, fixed options, space, sampler, pruner, budget. Written once, read by all who join."""
+"""What a sweep is: environment, fixed options, space, sampler, pruner, budget. Written once, read by all that join."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PERSONAL = (RESUMABLE - set(STOPS)) | {"run_dir"}
 
 @dataclass(frozen=True)
 class Budget:
-    """How much one trial may cost, and what the first rung of pruning gives it."""
+    """The largest budget of a trial, and its budget at the first rung of pruning."""
 
     unit: Unit
     minimum: int
     maximum: int
 
     def spent(self, row: Mapping[str, Any]) -> int:
-        """How much of it a run has used at a row of its journal."""
+        """How much of the budget a run has used at a row of its journal."""
         if self.unit in ("env_steps", "training_steps"):
             return int(row[self.unit])
         return int(row["generation"]) + 1 if self.unit == "generations" else int(row["wall_time"])
@@ -78,7 +78,7 @@ class SweepPlan:
             raise UsageError(f"{str(path)!r} cannot be read: {error}".replace("\n", " ")) from error
 
     def refuse_others(self, asked: Mapping[str, Any]) -> None:
-        """Refuse to join with another request than this plan's. Only what was given is compared."""
+        """Refuse to join with a request that differs from this plan. Only given values are compared."""
         for name, value in asked.items():
             mine = getattr(self, name)
             if mine != value:

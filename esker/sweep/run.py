@@ -1,4 +1,4 @@
-"""Start, join or continue a sweep, and work on its trials until there are enough."""
+"""Start, join or continue a sweep, and run its trials until the limit is reached."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sweep(request: Request, trials: int, console: Console) -> Sweep:
 
 
 def work(sweep: Sweep, limit: int, personal: Mapping[str, Any], display: Display) -> None:
-    """Run trials until there are enough. Several failures in a row raise RunError."""
+    """Run trials until the limit is reached. Several failures in a row raise RunError."""
     failures = 0
     while True:
         with sweep.claim(limit) as trial:
@@ -121,7 +121,7 @@ def _configured(request: Request, swept: Mapping[str, Any]) -> RunRequest:
 
 
 def _first_values(request: Request) -> dict[str, Any]:
-    """One value for each option of the space, so that a request which leaves them to the sweep can be checked."""
+    """One value for each swept option, so that a request without them can be checked."""
     if not request.space:
         return {}
     file = read_values(request.config) if request.config else {}
@@ -170,7 +170,7 @@ def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any])
         options=options,
     )
     if plan.sampler == "grid":
-        grid(plan)  # refuses ranges without points before anything is written
+        grid(plan)  # raises for ranges without points, before anything is written
     return plan
 
 
@@ -193,7 +193,7 @@ def _budget(config: Any, reduction: int, minimum: int | None) -> Budget:
 
 
 def _publish(plan: SweepPlan, file: Path) -> None:
-    """Write the plan, unless another process was first: then theirs counts."""
+    """Write the plan, unless another process was first; then that one counts."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_name(f".sweep.toml-{os.getpid()}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def require_optuna() -> None:
-    """Raise UsageError where Optuna is not installed; quieten it where it is."""
+    """Silence Optuna's log. Raises UsageError if Optuna is not installed."""
     try:
         import optuna
     except ImportError as error:
@@ -52,7 +52,7 @@ class Sweep:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone among all processes of this sweep, for as long as it takes to count and ask."""
+        """A lock on the sweep across processes, held while trials are counted and added."""
         with (self.folder / "lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -70,9 +70,9 @@ class Sweep:
 
     @contextlib.contextmanager
     def claim(self, limit: int) -> Iterator[optuna.trial.Trial | None]:
-        """A trial for this process to run: one that its process left, else a new one, while there are fewer than `limit`.
+        """A trial for this process to run: one whose process died, else a new one, while there are fewer than `limit`.
 
-        A claim is a lock that dies with its process, so a killed trial is continued by the next process.
+        A claim is a lock that is released when its process dies, so a killed trial is continued by the next process.
         """
         while True:
             for trial in self._unfinished():

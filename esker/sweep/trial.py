@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import optuna
 
 WINDOW = 5  # generations whose centre returns are averaged into a trial's value
-REPORTS = 100  # how often at most a trial reports to the study
+REPORTS = 100  # most reports of a trial to the study
 
 
 class Watch:
-    """The `on_generation` of a trial: reports the centre's return, and stops what the pruner gives up."""
+    """The `on_generation` of a trial: reports the centre's return, and stops the trial if it is pruned."""
 
     def __init__(self, trial: optuna.trial.Trial, budget: Budget, run: Path) -> None:
         self.trial = trial
@@ -47,7 +47,7 @@ class Watch:
         return self._take(row)
 
     def catch_up(self, until: int | None = None) -> str | None:
-        """Take the rows that are already in the journal; reports that a killed process had not made are made."""
+        """Read the rows that are already in the journal, and make the reports that a killed process did not."""
         stop = None
         for row in self.journal.rows()[self.rows : until]:
             stop = self._take(row) or stop

@@ -1,1 +1,1 @@
-"""What one does with a run: render, export, card; and with a machine: check, doctor, bench."""
+"""Tools for runs (render, export, card, compare), environments (check) and machines (doctor)."""

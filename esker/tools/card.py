@@ -86,7 +86,7 @@ def _replay(path: Path, checkpoint: str, folder: Path, trust: Trust) -> list[str
 
     try:
         render(path, checkpoint, Options(), folder / "replay.mp4", trust)
-    except UsageError as error:  # a policy can be shared without a picture of it
+    except UsageError as error:  # a policy can be shared without a video
         return [f"no replay.mp4: {error}"]
     return []
 

@@ -1,4 +1,4 @@
-"""`esker check`: is an environment understood, exact on reset, and how fast."""
+"""`esker check`: whether an environment is supported and exact on reset, and how fast it is."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class EnvironmentReport:
 
 
 def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] = ()) -> EnvironmentReport:
-    """Look at an environment closely. What cannot be trained on raises UsageError."""
+    """Check an environment. One that cannot be trained on raises UsageError."""
     environment, notices = resolve(name, kwargs=read_values(kwargs), wrappers=wrappers, atari=Atari())
     env = environment.make()
     head = head_for(env.action_space)

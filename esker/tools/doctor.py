@@ -39,7 +39,7 @@ Mark = Literal["ok", "missing", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One check; the text of a missing one says how to install it."""
+    """One check; the text of a missing package tells how to install it."""
 
     section: str
     name: str
@@ -48,7 +48,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Look at everything; takes a few seconds, changes nothing."""
+    """Run all checks; takes a few seconds and changes nothing."""
     return [*_machine(), *_packages(), *_extras(), *_pictures(), *_numbers()]
 
 

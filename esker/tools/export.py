@@ -1,4 +1,4 @@
-"""Exporting a policy, and proving that what was written acts as the policy does."""
+"""Exporting a policy, and checking that the written files act as the policy does."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def sample_observations(policy: Policy, count: int = OBSERVATIONS) -> np.ndarray
 
 
 def own_actions(policy: Policy, observations: np.ndarray) -> np.ndarray:
-    """What the policy itself does, an observation at a time."""
+    """The policy's own actions, one observation at a time."""
     space = policy.observation_space
     if not is_image(space):
         policy.observation_space = gym.spaces.Box(-np.inf, np.inf, observations.shape[1:])  # they are flat already
@@ -96,7 +96,7 @@ def own_actions(policy: Policy, observations: np.ndarray) -> np.ndarray:
 
 
 def actions_of(step: files.Step, policy: Policy, observations: np.ndarray) -> np.ndarray:
-    """What an exported policy does: all at once where it can, else step by step with its state."""
+    """An exported policy's actions: in one batch if possible, else step by step with its state."""
     module = torch_network(policy.network, policy.parameters)
     if module.batched:
         return step(observations)[0]
@@ -124,7 +124,7 @@ def compare(form: str, expected: np.ndarray, found: np.ndarray) -> float:
 
 
 def describe(trained: LoadedCheckpoint, policy: Policy, done: Sequence[Exported]) -> dict[str, Any]:
-    """What someone without esker must know to use the files."""
+    """What is needed to use the files without esker."""
     module = torch_network(policy.network, policy.parameters)
     image = is_image(policy.observation_space)
     return {
@@ -143,7 +143,7 @@ def describe(trained: LoadedCheckpoint, policy: Policy, done: Sequence[Exported]
 
 
 def _finite(value: Any) -> Any:
-    """Plain JSON has no infinities: a bound that does not bind is null."""
+    """JSON has no infinities: an infinite bound becomes null."""
     if isinstance(value, dict):
         return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, list):

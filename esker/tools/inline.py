@@ -1,4 +1,4 @@
-"""Pictures and videos that show themselves in a notebook, and are files elsewhere."""
+"""Figures and videos that a notebook displays, and that are files elsewhere."""
 
 from __future__ import annotations
 

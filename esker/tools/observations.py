@@ -1,4 +1,4 @@
-"""Does an environment keep to its own observation space? What training would otherwise meet in the middle of a run."""
+"""Whether observations and rewards match their declared spaces, checked before training rather than during it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = 500
 
 
 def observation_faults(env: Env, steps: int = STEPS) -> list[str]:
-    """What is wrong with the observations of some random steps, each kind of fault once."""
+    """The faults in the observations of some random steps, one of each kind."""
     found: dict[str, str] = {}
     env.action_space.seed(0)
     observation, _ = env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""Recording a policy: the very episodes that `esker eval` counts, as videos or in a window."""
+"""Recording a policy: the same episodes as `esker eval`, as videos or in a window."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Recording:
 
 @dataclass
 class Episode:
-    """An episode under way: what it has earned so far."""
+    """A running episode and its return so far."""
 
     number: int
     total: float = 0.0

@@ -1,7 +1,7 @@
 """The array functions that the definitions use, for NumPy here and for torch tensors in `torch_arrays`.
 
 A definition is written once, over arrays with one world a row. In NumPy every function gives a row the bits that Gymnasium
-computes for one environment; what has other bits over an array than for one number is a separate function here.
+computes for one environment; an operation whose bits differ for a single number is a separate function here.
 """
 
 from __future__ import annotations

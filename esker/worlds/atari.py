@@ -14,7 +14,7 @@ STARTS = 8  # cloned start states per game; no-ops and sticky actions are drawn 
 
 
 def register_games() -> None:
-    """Let Gymnasium know ALE's games, where ale-py is installed, and keep ALE from printing its banner."""
+    """Register ALE's games with Gymnasium, if ale-py is installed, and keep ALE from printing its banner."""
     try:
         import ale_py
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where pictures come from: a display for windows, and a way for MuJoCo to draw without one."""
+"""Rendering: a display for windows, and a back-end for MuJoCo to render without one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def prepare_offscreen(name: str) -> None:
 
 
 def may_use_mujoco(name: str) -> bool:
-    """Whether an environment may draw with MuJoCo; one of the user's own might, where MuJoCo is installed."""
+    """Whether an environment may draw with MuJoCo; a custom one might, if MuJoCo is installed."""
     spec = gym.registry.get(name)
     if spec is not None:
         return "mujoco" in str(spec.entry_point)

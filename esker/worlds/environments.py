@@ -117,7 +117,7 @@ class Environment:
 
 
 def _wrapped(env: Env, path: str) -> Env:
-    """The environment inside a wrapper. One that fails, or gives no environment, raises UsageError."""
+    """The environment inside a wrapper. One that fails, or does not return an environment, raises UsageError."""
     wrapper = import_callable(path, "wrapper")
     try:
         result = wrapper(env)
@@ -129,7 +129,7 @@ def _wrapped(env: Env, path: str) -> Env:
 
 
 class Flattened(gym.wrappers.FlattenObservation[Any, Any, Any]):
-    """Observations flattened by us and not by the user: what policies are given is what the user's environment has."""
+    """Observations flattened by esker, so that policies later take the user's unflattened observations."""
 
 
 def _flattened(env: Env) -> Env:
@@ -216,7 +216,7 @@ def probed(environment: Environment, timeout: float | None = None) -> Iterator[E
     try:
         if timed:
             signal.setitimer(signal.ITIMER_REAL, limit + START)
-        with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # XML warnings are no help to the user
+        with silence() if environment.is_plain_mujoco else contextlib.nullcontext():  # XML warnings do not help the user
             env = environment.make()
         if timed:
             signal.setitimer(signal.ITIMER_REAL, limit)
@@ -235,7 +235,7 @@ def probed(environment: Environment, timeout: float | None = None) -> Iterator[E
 
 
 def close_quietly(env: Env) -> None:
-    """Close an environment that is not needed any more, whatever its `close` raises."""
+    """Close an environment that is no longer needed, whatever its `close` raises."""
     with contextlib.suppress(Exception):
         env.close()
 
@@ -243,8 +243,8 @@ def close_quietly(env: Env) -> None:
 def bare_step(env: Env) -> tuple[Callable[[Any], Any], int | None]:
     """The step below Gymnasium's own bookkeeping, and the time limit that its caller must keep instead.
 
-    `gymnasium.make` puts TimeLimit and OrderEnforcing around an environment: a counter and an assertion, at the price of
-    three Python calls a step. Slots count steps themselves. Any wrapper outside of these two is left where it is.
+    `gymnasium.make` puts TimeLimit and OrderEnforcing around an environment: a counter and an assertion, which cost
+    three Python calls per step. Slots count steps themselves. Any wrapper outside of these two is left where it is.
     """
     limit = None
     if type(env) is gym.wrappers.TimeLimit:
@@ -256,7 +256,7 @@ def bare_step(env: Env) -> tuple[Callable[[Any], Any], int | None]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Send what C libraries print (MuJoCo: one warning per environment made) nowhere."""
+    """Discard what C libraries print (MuJoCo: one warning per environment made)."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
@@ -274,7 +274,7 @@ def silence() -> Iterator[None]:
 
 
 def _time_aware(env: Env) -> Env:
-    """Gymnasium's wrapper: the share of the time limit that is over, 0 to 1, is one more number of the observation."""
+    """Gymnasium's wrapper: appends the elapsed share of the time limit, 0 to 1, to the observation."""
     try:
         return gym.wrappers.TimeAwareObservation(env, normalize_time=True)
     except ValueError as error:
@@ -309,7 +309,7 @@ def _newest(name: str, known: list[str]) -> str | None:
 
 
 def _is_old_game(name: str) -> bool:
-    """Whether an id is one that ale-py keeps registering for old times' sake (not so Gymnasium's own Blackjack-v1)."""
+    """Whether an id is one that ale-py registers only for compatibility (unlike Gymnasium's Blackjack-v1)."""
     return "ale_py" in str(gym.registry[name].entry_point)
 
 

@@ -15,7 +15,7 @@ from esker.worlds.worlds import Ended, Watch, describe_error
 
 
 class GymnasiumWorlds:
-    """Environments as Gymnasium makes them, made when first needed. What one of them raises ends its own row."""
+    """Environments as Gymnasium makes them, made when first needed. An exception in one ends only its row's episode."""
 
     def __init__(self, environment: Environment, watch: Watch, fresh: bool = False) -> None:
         self.environment = environment
@@ -43,7 +43,7 @@ class GymnasiumWorlds:
                 if observation.shape != shape:
                     raise ValueError(f"observation has shape {observation.shape}; expected {shape}")
                 observations[row] = observation
-            except (Exception, SystemExit) as error:  # its own episode ends, not the worker
+            except (Exception, SystemExit) as error:  # only this episode ends, not the worker
                 rewards.append(math.nan)
                 ended.append(Ended(row, describe_error(error), traceback.format_exc()))
                 continue

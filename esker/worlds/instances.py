@@ -13,7 +13,7 @@ REMEDY = "pass a function that makes it, as env=lambda: MyEnv(…)"
 
 
 class Copies:
-    """Makes environments that are as the given one was."""
+    """Makes copies of a given environment."""
 
     def __init__(self, data: bytes, kind: type[Any]) -> None:
         self.data = data

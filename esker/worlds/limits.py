@@ -13,7 +13,7 @@ DEFAULT_LIMIT = 10_000
 
 
 def time_limit(env: Env) -> int | None:
-    """After how many steps an environment's episodes are cut off, if it declares that."""
+    """The number of steps after which an environment truncates episodes, if declared."""
     spec = env.spec
     if spec is not None and spec.max_episode_steps is not None:
         return spec.max_episode_steps

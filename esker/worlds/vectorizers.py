@@ -19,7 +19,7 @@ INEXACT = "EnvPool steps the environments; episodes cannot be seeded, so this ru
 def open_worlds(
     vectorizer: Vectorizer, environment: Environment, rows: int, seed: int, watch: Watch, fresh: bool = False
 ) -> Worlds:
-    """The worlds of one worker. Where native ones cannot be had, Gymnasium's give the same bits."""
+    """The worlds of one worker. If native ones are not available, Gymnasium's give the same bits."""
     if vectorizer == "envpool":
         from esker.worlds.envpool import EnvPoolWorlds
 
@@ -35,7 +35,7 @@ def covered(environment: Environment) -> bool:
 
 
 def exact_vectorizer(environment: Environment, fresh: bool = False) -> Vectorizer:
-    """The fastest that repeats from a seed: native where it covers the environment."""
+    """The fastest reproducible one: native if it covers the environment."""
     return "native" if covered(environment) and not fresh else "gymnasium"
 
 
@@ -63,7 +63,7 @@ def choose_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[
 
 
 def confirm_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[C, list[str]]:
-    """A resumed run's configuration: a run that was stepped natively need not be on another machine."""
+    """A resumed run's configuration: a run that was stepped natively may use Gymnasium on another machine."""
     if getattr(config, "vectorizer", None) != "native":
         return config, []
     chosen, notices = _confirm_native(environment, probe, fresh=False, asked=True)

@@ -1,6 +1,6 @@
 """The seam between slots and simulators: n worlds that are stepped together, one a row.
 
-Rows 0..count-1 are stepped; a row is reset by its own seed whenever its caller likes, and two rows may change places.
+Rows 0..count-1 are stepped; a row is reset by its own seed at any time, and two rows may change places.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Ended(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Where worlds that are stepped one by one say which: `board[1]` is the item of the row whose turn it is."""
+    """Where worlds that are stepped one by one report progress: `board[1]` is the item of the row being stepped."""
 
     board: Any  # a list or a memoryview of integers
     items: list[int]  # of each row
@@ -35,7 +35,7 @@ class Worlds(Protocol):
         ...
 
     def reset(self, row: int, seed: int) -> Any:
-        """Begin an episode in a row; returns its first observation. What the environment raises passes through."""
+        """Begin an episode in a row; returns its first observation. Exceptions of the environment pass through."""
         ...
 
     def step(self, actions: Any, count: int, observations: Any) -> tuple[Sequence[float], list[Ended]]:

@@ -30,7 +30,7 @@ CPU_MEMBERS = 256  # members of a chunk by default on a CPU; elsewhere all of th
 
 
 def _silent(text: str) -> None:
-    """Drop notices, by default."""
+    """The default: ignore notices."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class LowRankEngine:
         self.task.note(f"out of memory on {self.device}: continuing with {self._size} members at a time (members_per_batch)")
 
     def close(self) -> None:
-        """Nothing is left behind: the converted module is the engine's own."""
+        """Nothing to restore: the converted module is a copy."""
 
 
 def evaluation_copy(module: nn.Module, device: torch.device, dtype: torch.dtype) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Does the batched forward compute what a member computes alone? Asked once, on the first call of a run.
+"""Checks once, on the first call of a run, that the batched forward computes what a member computes alone.
 
 A module that moves its batch to another axis, or reads a layer's weight without calling the layer, would be given another
 member's noise or none, and nothing would look wrong. So one member is formed in full and compared.

@@ -1,8 +1,8 @@
 """Normals by address on any device: the bits are the same on a CPU, on a GPU and in any chunk of directions.
 
 Direction k of a generation has a 64-bit key. Word j of its stream is splitmix64 of key + (j+1)·φ, and each of its four
-16-bit parts picks one of 65,536 equally likely quantiles of the normal distribution. Integer arithmetic and a table look
-the same everywhere, which logarithms and cosines do not.
+16-bit parts picks one of 65,536 equally likely quantiles of the normal distribution. Integer arithmetic and table lookups
+give the same bits everywhere; logarithms and cosines do not.
 """
 
 from __future__ import annotations

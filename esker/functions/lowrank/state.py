@@ -21,7 +21,7 @@ from esker.system.torch_threads import one_torch_thread
 
 
 class LowRankEvolution(FunctionEvolution):
-    """Moves a centre that stays on its device; on a CPU updates keep to one thread, for equal bits."""
+    """Moves a centre that stays on its device; on a CPU updates use one thread, so that bits are equal."""
 
     def __init__(self, config: EvolutionConfig, center: Vector, task: LowRankBatches, flat: FlatParameters) -> None:
         rates = Rates(**{name: getattr(config, name) for name in Rates.__dataclass_fields__})

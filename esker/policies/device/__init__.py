@@ -1,4 +1,4 @@
-"""Populations of policies on a torch device: one row a member, one batched product a layer."""
+"""Populations of policies on a torch device: one row per member, one batched product per layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons on a device: every row has its own matrices, multiplied in one batched product a layer."""
+"""Multi-layer perceptrons on a device: every row has its own matrices, multiplied in one batched product per layer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Function] = {
 
 
 def activation_of(name: str) -> Function:
-    """The activation of a name. One of the user's own, which is of NumPy arrays, raises UsageError."""
+    """The activation of a name. A custom one is a NumPy function, and raises UsageError."""
     if name not in ACTIVATIONS:
         raise UsageError(f"activation {name} is a function of NumPy arrays; on a device use {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]

@@ -45,7 +45,7 @@ def write(form: str, policy: Policy, path: Path) -> None:
 
 
 def read(form: str, policy: Policy, path: Path) -> Step:
-    """Read back what was written, and make it act. Of the policy it takes only what a state dict cannot hold."""
+    """Load a written file as a function that acts. From the policy it takes only what a state dict cannot hold."""
     if form == "onnx":
         return _onnx_step(path)
     with _quiet():

@@ -31,7 +31,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 def _activation(name: str) -> nn.Module:
-    """The torch layer of an activation; one of the user's own is a NumPy function, and raises UsageError."""
+    """The torch layer of an activation. A custom one is a NumPy function, and raises UsageError."""
     if name not in ACTIVATIONS:
         raise UsageError(f"activation {name!r} is a NumPy function; export knows {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]()
@@ -160,7 +160,7 @@ def _layer(layer: Any, opened: Any, named: dict[str, torch.Tensor]) -> nn.Module
 
 
 class TorchModule(TorchNetwork):
-    """A user's own module, which promises to take observations one at a time only."""
+    """A user's module, which need only support one observation at a time."""
 
     batched = False
 

@@ -1,4 +1,4 @@
-"""A whole policy in torch: normaliser, network and action head; it takes no more from esker than its numbers."""
+"""A whole policy in torch: normaliser, network and action head, without any code of esker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TorchPolicy(nn.Module):
 
 
 class TorchNormalizer(nn.Module):
-    """(observation - mean)/std in double precision, as training did; leaves observations alone where it did not."""
+    """(observation - mean)/std in double precision, as in training; the identity if training did not normalise."""
 
     mean: torch.Tensor
     inverse_std: torch.Tensor

@@ -22,13 +22,13 @@ IN_TORCH = (*CLASSIC, SWARM)
 
 
 def world_for(environment: Environment) -> str:
-    """The kind of world that steps an environment on a device. None that does raises UsageError."""
+    """The kind of world that steps an environment on a device. Raises UsageError if there is none."""
     if environment.name in IN_TORCH:
         return "torch"
     if environment.name in DEFINITIONS:
         return "warp"
     raise UsageError(
-        f"{environment.name} has no world on a device; give one of your own with --world module:make_world, "
+        f"{environment.name} has no world on a device; write one and give it with --world module:make_world, "
         "or leave --device out"
     )
 
@@ -61,7 +61,7 @@ def _check_warp(environment: Environment) -> None:
 
 
 def open_world(world: str, environment: Environment, rows: int, device: torch.device) -> DeviceWorlds:
-    """`rows` worlds on a device. What a user's maker raises passes through."""
+    """`rows` worlds on a device. Exceptions of a user's function pass through."""
     if ":" in world:
         return _limited(import_callable(world, "world")(rows, device, **environment.kwargs), environment)
     if environment.name == SWARM:
@@ -80,7 +80,7 @@ def open_world(world: str, environment: Environment, rows: int, device: torch.de
 
 
 def _limited(worlds: Any, environment: Environment) -> DeviceWorlds:
-    """Worlds with the limit of the request, where it is lower than their own."""
+    """Worlds with the requested time limit, if it is lower than their own."""
     limits = [limit for limit in (environment.max_episode_steps, worlds.limit) if limit is not None]
     worlds.limit = min(limits, default=None)
     return worlds

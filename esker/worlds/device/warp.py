@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo v5 environments on a GPU: MuJoCo Warp steps the physics, esker's formulas observe and pay.
+"""Gymnasium's MuJoCo v5 environments on a GPU: MuJoCo Warp steps the physics, esker computes observations and rewards.
 
 Model and start are Gymnasium's; what differs is the arithmetic: float32 here, float64 there. Where a model asks for the
 PGS solver, which MuJoCo Warp lacks, Newton's is used.
@@ -23,7 +23,7 @@ warp.config.quiet = True  # before it starts
 warp.init()
 import mujoco_warp  # noqa: E402
 
-CLEARED = ("qacc_warmstart", "ctrl", "cfrc_ext", "qfrc_applied")  # what an episode does not take over from the last one
+CLEARED = ("qacc_warmstart", "ctrl", "cfrc_ext", "qfrc_applied")  # what is cleared between episodes
 LARGEST = 1e10  # mjMAXVAL: MuJoCo resets a world whose state is larger, or no number
 
 
@@ -48,7 +48,7 @@ class WarpWorlds:
         self._outcome = Graphed(self._judge, self.device)
 
     def _make_arrays(self, rows: int) -> None:
-        """Torch's views of what Warp computes, and memory of our own at fixed addresses."""
+        """Torch's views of what Warp computes, and buffers at fixed addresses."""
         names = {*self.definition.reads, *CLEARED, "qpos", "qvel", "time", "xipos"}
         self.arrays = {name: warp.to_torch(getattr(self._data, name)) for name in names}
         self.state = SimpleNamespace(**self.arrays)
@@ -102,7 +102,7 @@ class WarpWorlds:
         return rewards.clone(), terminated
 
     def _captured(self, work: Any) -> Any:
-        """Work of Warp's as one graph on a GPU; elsewhere as it is."""
+        """Warp's work as one CUDA graph on a GPU; uncaptured elsewhere."""
         if self.device.type != "cuda":
             return work
         stream = warp.stream_from_torch(torch.cuda.current_stream(self.device))

@@ -1,6 +1,6 @@
 """The seam between slots on a device and their simulator: n worlds as tensors, one a row, all stepped together.
 
-A world of your own is made by `module:make_world`, called as `make_world(rows, device, **env_kwargs)`, and has these
+A custom world is made by `module:make_world`, called as `make_world(rows, device, **env_kwargs)`, and has these
 attributes and methods. See docs/gpu.md for one.
 """
 

@@ -54,7 +54,7 @@ class Definition(Protocol):
         ...
 
     def position(self, state: State) -> Array | None:
-        """What velocity is measured by: kept from the end of one step to the next. None where the reward needs none."""
+        """The position that velocity is computed from, kept between steps. None where the reward needs none."""
         ...
 
     def outcome(self, state: State, actions: Array, before: Array | None, after: Array | None) -> tuple[Array, Array | None]:
@@ -86,6 +86,6 @@ def write_coordinates(state: State, out: Array, skip: int) -> None:
 
 
 def within(values: Array, limits: Range) -> Array:
-    """Whether a value is between its limits, and none of them."""
+    """Whether a value lies strictly between its limits."""
     low, high = limits
     return (low < values) & (values < high)
