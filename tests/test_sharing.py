@@ -23,6 +23,10 @@ def test_a_reserve_lasts_while_a_worker_asks():
     assert sharing_after([20, 30], 0.004).target(unfinished=1000, workers=2, slots=6) == 6 + 13
 
 
+def test_short_items_keep_the_slots_full_even_where_few_are_left():
+    assert sharing_after([50, 120], 0.003).target(unfinished=120, workers=2, slots=50) >= 50
+
+
 def test_functions_share_half_of_what_is_unfinished():
     assert sharing_after([1, 1, 1], 9.0) == Sharing(0.5)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 RESERVE = 48  # items that a worker holds beyond its slots, at most: asking wakes the engine, which has no dedicated core
 RESERVE_SECONDS = 0.05  # of work; longer than an engine on a busy machine takes to reply
 LEAST_RESERVE = 2
+LONG = 0.02  # seconds of an item above which an even end is worth more than full slots
 
 
 @dataclass(frozen=True)
@@ -41,4 +42,5 @@ def sharing_after(lengths: Iterable[int], seconds: float) -> Sharing:
         return Sharing(1.0, None)
     if seconds * RESERVE <= RESERVE_SECONDS:
         return Sharing()
-    return Sharing(0.5, max(LEAST_RESERVE, math.ceil(RESERVE_SECONDS / seconds)))
+    reserve = max(LEAST_RESERVE, math.ceil(RESERVE_SECONDS / seconds))
+    return Sharing(0.5, reserve) if seconds > LONG else Sharing(reserve=reserve)
