@@ -81,7 +81,7 @@ class Run(loading.Run):
         """Write a model folder ready for a hub."""
         return write_card(self.path, str(checkpoint), episodes, None if output is None else Path(output))
 
-    def resume(self, **changes: Any) -> Run:
+    def resume(self, **changes: Unpack[ResumeChanges]) -> Run:
         """Continue the run, as `esker.resume` does; returns it."""
         return resume(self.path, **changes)
 

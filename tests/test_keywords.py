@@ -1,4 +1,4 @@
-"""Typed options: mypy knows every keyword of train, resume and Evolution, and refuses misspelt ones."""
+"""Typed options: mypy knows every keyword of train, resume, sweep and Evolution, and refuses misspelt ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 
 import esker
 from esker.config.keywords import EvolutionOptions, ResumeChanges, TrainOptions
+from esker.sweep.python import SweepOptions, sweep
 from esker.tools.keywords import source
 
 ROOT = Path(__file__).parent.parent
@@ -57,8 +59,14 @@ def test_mypy_takes_options_and_refuses_misspelt_ones(tmp_path: Path) -> None:
 
 
 def test_functions_take_these_options() -> None:
-    kinds = {esker.train: TrainOptions, esker.resume: ResumeChanges, esker.Evolution.__init__: EvolutionOptions}
-    for function, kind in kinds.items():
+    kinds: list[tuple[Callable[..., object], type]] = [
+        (esker.train, TrainOptions),
+        (esker.resume, ResumeChanges),
+        (esker.Run.resume, ResumeChanges),
+        (esker.Evolution.__init__, EvolutionOptions),
+        (sweep, SweepOptions),
+    ]
+    for function, kind in kinds:
         signature = inspect.signature(function)
         (keywords,) = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD]
         assert keywords.annotation == f"Unpack[{kind.__name__}]"

@@ -200,7 +200,7 @@ def test_single_generation_is_drawn_as_a_point(tmp_path: Path) -> None:
 
 
 def test_figure_names_its_lines_its_band_and_who_was_carried_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    goal = "finished: goal reached: centre return ≥ 1, 1 times in a row"
+    goal = "finished: goal reached: centre return ≥ 1"
     for number in range(5):
         run = small_run(seed=number)
         copied(run, tmp_path / f"s{number}", rows=2 + number % 2, status=goal, center_return=float(number))

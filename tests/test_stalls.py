@@ -61,6 +61,14 @@ def test_a_centre_that_does_not_move_is_reported_after_five_generations() -> Non
     assert stalls([one | {"step_mean": 0.1} for one in rows]) == []
 
 
+def test_returns_that_differ_without_a_gradient_are_reported_as_equal_fitness() -> None:
+    rows = [row(g, 8, 500, 9.0) | {"update_ratio": 0.0, "gradient_norm": 0.0} for g in range(10)]
+    [(generation, text)] = stalls(rows)
+    assert generation == 4
+    assert "although returns differ (8.0 to 500.0)" in text
+    assert "--survival-bonus" in text
+
+
 def test_hints_name_numbers_where_the_journal_has_some() -> None:
     known = {"sigma": 0.02, "lr": 0.01}
     alike = stalls(row(g, -200, -200, -200) | known for g in range(20))[0][1]

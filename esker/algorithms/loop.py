@@ -124,7 +124,7 @@ def stopwatch() -> Lap:
 def stop_reason(config: StopOptions, progress: Progress, generation: int) -> Outcome | None:
     """Why a run is done, if it is."""
     if config.goal is not None and config.patience is not None and progress.goal_streak >= config.patience:
-        return Outcome(f"goal reached: centre return ≥ {config.goal:g}, {config.patience} times in a row", True)
+        return Outcome(f"goal reached: {_goal_text(config)}", True)
     if generation >= (config.generation_limit or math.inf):
         return Outcome(f"{count(generation, 'generation')} done")
     if progress.env_steps >= (config.steps or math.inf):
@@ -135,6 +135,11 @@ def stop_reason(config: StopOptions, progress: Progress, generation: int) -> Out
     if progress.wall_time >= (config.wall_time or math.inf):
         return Outcome(f"{progress.wall_time:.0f} s of training done")
     return None
+
+
+def _goal_text(config: StopOptions) -> str:
+    times = f", {config.patience:,} times in a row" if config.patience != 1 else ""
+    return f"centre return ≥ {config.goal:g}{times}"
 
 
 def _beyond(steps: int, limit: int) -> str:
@@ -148,5 +153,5 @@ def stop_text(config: StopOptions) -> str:
     parts += [f"{config.steps:,} steps" if config.steps else ""]
     parts += [f"{config.wall_time:g} s of training" if config.wall_time else ""]
     if config.goal is not None:
-        parts.append(f"centre return ≥ {config.goal:g}, {config.patience} times in a row")
+        parts.append(_goal_text(config))
     return " or ".join(filter(None, parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -22,6 +23,10 @@ ALIKE = (
 STILL = (
     "the centre has not moved for {count:,} generations: no individual is good enough to move it ({score:,.1f} at best); "
     "look at --mean-update-param or --lr"
+)
+FLAT = (
+    "the update has been 0 for {count:,} generations although returns differ ({low:,.1f} to {score:,.1f}): members have the "
+    "same fitness; look at --survival-bonus, take another preset, or raise --sigma{larger}"
 )
 UNBEATEN = (
     "no member has beaten the centre for {count:,} generations: "
@@ -65,7 +70,7 @@ class StallDetector:
         moved = row.get("step_mean", row.get("update_ratio"))
         self.still = self.still + 1 if moved == 0 and not self.alike else 0
         if self.still in (STILL_AFTER, STILL_AFTER * AGAIN):
-            return STILL.format(count=self.still, score=high if high is not None else float("nan"))
+            return _still(row, self.still)
         if _due(self.alike):
             return ALIKE.format(score=high, count=self.alike, **_values(row))
         if _due(self.unbeaten):
@@ -92,6 +97,13 @@ def stalls(rows: Iterable[Row]) -> list[tuple[int, str]]:
     """All warnings about a journal, with the generations at which they would have been shown."""
     detector = StallDetector()
     return [(row["generation"], text) for row in rows if (text := detector.see(row))]
+
+
+def _still(row: Row, count: int) -> str:
+    """Why a centre stays where it is: its individuals are too poor for it, or their fitness does not tell them apart."""
+    low, high = (math.nan if (value := row.get(name)) is None else value for name in ("return_min", "return_max"))
+    flat = row.get("gradient_norm") == 0
+    return (FLAT if flat else STILL).format(count=count, low=low, score=high, **_values(row))
 
 
 def _values(row: Row) -> dict[str, str]:

@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from rich.console import Console
 
+from esker.config.keywords import TrainOptions
 from esker.logs import html
 from esker.logs.report.data import read_sweeps, report_data
 from esker.logs.report.page import write_page
 from esker.runs.reading import read_runs
+from esker.sweep.plan import Pruner, Sampler, Storage
 from esker.sweep.run import Request
 from esker.sweep.run import sweep as run_sweep
 from esker.sweep.summary import best_trial, last_value
 
 Space = Mapping[str, Any] | Sequence[str]
+
+
+class SweepOptions(TrainOptions, total=False):
+    """What `esker sweep` takes besides the options of every trial."""
+
+    algo: str | None
+    preset: str | None
+    config: str | None
+    sampler: Sampler | None
+    pruner: Pruner | None
+    reduction: int | None
+    min_budget: int | None
+    storage: Storage | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ def sweep(
     name: str | None = None,
     sweep_dir: str | Path = "sweeps",
     sweep_seed: int | None = None,
-    **arguments: Any,
+    **arguments: Unpack[SweepOptions],
 ) -> SweepResult:
     """Search for good options, as `esker sweep` does; the same call again continues.
 
@@ -81,11 +96,10 @@ def sweep(
     `config`, `sampler`, `pruner`, `reduction`, `min_budget` and `storage` are those of `esker sweep`; all other arguments
     are options of every trial. A wrong request raises UsageError.
     """
-    own = ("algo", "preset", "config", "sampler", "pruner", "reduction", "min_budget", "storage")
-    given = {key: arguments.pop(key) for key in own if key in arguments}
-    request = Request(
-        env, name=name, folder=str(sweep_dir), space=_lines(space), seed=sweep_seed, options=arguments, **given
-    )
+    own = SweepOptions.__annotations__.keys() - TrainOptions.__annotations__.keys()
+    given: dict[str, Any] = {key: value for key, value in arguments.items() if key in own}
+    options = {key: value for key, value in arguments.items() if key not in own}
+    request = Request(env, name=name, folder=str(sweep_dir), space=_lines(space), seed=sweep_seed, options=options, **given)
     done = run_sweep(request, trials, Console(markup=False, emoji=False))
     found = tuple(
         Trial(
