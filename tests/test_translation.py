@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +100,9 @@ RLLIB_DEFAULTS = {
     "multiagent": {"policies": {}},
     "optimizer": {},
     "tf_session_args": {"device_count": {"CPU": 1}},
+    "seed": None,
+    "replay_sequence_length": 1,
+    "_use_trajectory_view_api": True,
 }
 
 
@@ -112,6 +116,20 @@ def test_a_dump_of_rllibs_defaults_is_accepted_and_what_has_no_effect_is_named()
     assert "gamma, log_level, lr, " in text
     assert "model.use_lstm" in text
     assert "no effect on its ES, and none here" in text
+
+
+def test_rllibs_action_noise_has_no_effect_on_discrete_actions_and_the_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = {"population": 4, "generations": 1, "workers": 0, "max_episode_steps": 3, "noise": "counter"}
+    file = json.dumps(small | {"action_noise_std": 0.01})
+    assert main(["train", "CartPole-v1", "--preset", "none", "--config", file]) == 0
+    assert "note: RLlib's action_noise_std has no effect here: it is for continuous (Box) actions" in capsys.readouterr().out
+
+
+def test_the_newer_name_of_rllibs_workers_counts() -> None:
+    assert ask("CartPole-v1", {"num_rollout_workers": 3}).config.workers == 3
 
 
 def test_the_preset_of_rllibs_defaults_is_that_dump() -> None:

@@ -10,6 +10,7 @@ from esker.errors import UsageError
 
 RENAMED = {
     "num_workers": "workers",
+    "num_rollout_workers": "workers",
     "episodes_per_batch": "population",
     "train_batch_size": "min_steps",
     "noise_stdev": "sigma",
@@ -21,7 +22,8 @@ RENAMED = {
 }
 # Keys that only RLlib's ES has: a mapping with one of them is RLlib's.
 MARKS = frozenset({"l2_coeff", "noise_stdev", "stepsize", "episodes_per_batch", "eval_prob", "noise_size"})
-MARKS |= {"return_proc_mode", "report_length", "num_workers", "train_batch_size", "observation_filter"}
+MARKS |= {"return_proc_mode", "report_length", "num_workers", "num_rollout_workers", "train_batch_size"}
+MARKS |= {"observation_filter", "action_noise_std"}
 FILTERS = {"MeanStdFilter": True, "ConcurrentMeanStdFilter": True, "NoFilter": False}
 # What a dump of RLlib's whole configuration holds beside these: its ES does not look at them, or they have no use here.
 WITHOUT_EFFECT = frozenset(
@@ -44,8 +46,20 @@ WITHOUT_EFFECT = frozenset(
         *("remote_worker_envs", "render_env", "rollout_fragment_length", "sample_async", "sample_batch_size"),
         *("sample_collector", "shuffle_buffer_size", "simple_optimizer", "soft_horizon", "synchronize_filters"),
         *("tf_session_args", "timesteps_per_iteration", "train_batch_size_per_worker", "use_pytorch"),
-        *("worker_side_prioritization", "_disable_action_flattening", "_disable_execution_plan_api"),
-        *("_disable_preprocessor_api", "_fake_gpus", "_tf_policy_handles_more_than_one_loss"),
+        *("worker_side_prioritization", "replay_sequence_length", "tf_single_threaded", "algo_class", "num_learner_workers"),
+        *("num_cpus_for_local_worker", "num_gpus_per_learner_worker", "num_cpus_per_learner_worker", "local_gpu_idx"),
+        *("framework_str", "is_atari", "auto_wrap_old_gym_envs", "create_env_on_local_worker", "enable_connectors"),
+        *("validate_workers_after_construction", "restart_failed_sub_environments", "enable_tf1_exec_eagerly"),
+        *("sampler_perf_stats_ema_coef", "worker_health_probe_timeout_s", "worker_restore_timeout_s", "learner_class"),
+        *("max_requests_in_flight_per_sampler_worker", "callbacks_class", "policies", "policy_map_capacity"),
+        *("policy_mapping_fn", "policies_to_train", "policy_states_are_swappable", "observation_fn", "count_steps_by"),
+        *("input_", "actions_in_input_normalized", "offline_sampling", "evaluation_sample_timeout_s"),
+        *("off_policy_estimation_methods", "ope_split_batch_by_episode", "custom_evaluation_function"),
+        *("always_attach_evaluation_results", "enable_async_evaluation", "sync_filters_on_rollout_workers_timeout_s"),
+        *("min_time_s_per_iteration", "min_train_timesteps_per_iteration", "min_sample_timesteps_per_iteration"),
+        *("export_native_model_files", "checkpoint_trainable_policies_only", "logger_creator", "worker_cls"),
+        *("rl_module_spec", "min_time_s_per_reporting", "min_train_timesteps_per_reporting"),
+        *("min_sample_timesteps_per_reporting",),
     ]
 )
 
@@ -86,8 +100,10 @@ def translate(values: Mapping[str, Any], resolved: Resolved) -> Translation:
 
 
 def _is_rllibs_own(name: str, value: Any, values: Mapping[str, Any]) -> bool:
-    """Whether a name that esker has too means something else: RLlib's common lr and optimizer, which its ES ignores."""
-    return (name == "lr" and "stepsize" in values) or (name == "optimizer" and isinstance(value, Mapping))
+    """Whether a name is one of RLlib's internals, or esker's with another meaning: its common lr, optimizer and no seed."""
+    if name == "lr":
+        return "stepsize" in values
+    return name.startswith("_") or (name == "optimizer" and isinstance(value, Mapping)) or (name == "seed" and value is None)
 
 
 def _rename(done: Translation, name: str, value: Any, values: Mapping[str, Any]) -> None:
@@ -96,6 +112,8 @@ def _rename(done: Translation, name: str, value: Any, values: Mapping[str, Any])
     if name != "stepsize":  # RLlib's own lr, which its ES does not look at
         same_meaning(values, name, RENAMED[name])
     done.put("RLlib", name, value, RENAMED[name], value)
+    if name == "action_noise_std":
+        done.derived["action_noise"] = "action_space"
 
 
 def _odd_population(done: Translation, resolved: Resolved) -> None:

@@ -54,7 +54,8 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
     with probed(environment, request.config.step_timeout) as probe:
         about = describe(probe)
         config, environment, capped = limited(request.config, environment, probe)
-        notices += capped
+        config, silent = _without_action_noise(request, config, about)
+        notices += capped + silent
         config, chosen = algorithm.complete(config, environment, probe)
         if getattr(config, "on_device", False):
             about["device"] = device_name(config.device)
@@ -66,6 +67,15 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
         notices.append(warm_start(state, config.init_from, trust))
     path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
     return Session(algorithm, environment, create(path, config, about, state), state, notices)
+
+
+def _without_action_noise(request: Request, config: Any, about: About) -> tuple[Any, list[str]]:
+    """RLlib's dump has action noise for every environment, and its ES adds it to continuous actions only."""
+    if "action_noise" not in request.derived or about["action_space"]["kind"] == "Box":
+        return config, []
+    return replace(config, action_noise=0.0), [
+        "RLlib's action_noise_std has no effect here: it is for continuous (Box) actions"
+    ]
 
 
 def create(path: Path, config: Any, about: About, state: State) -> RunFolder:
