@@ -199,6 +199,17 @@ def test_single_generation_is_drawn_as_a_point(tmp_path: Path) -> None:
     assert (0x00, 0x72, 0xB2) in colors
 
 
+def test_seeds_that_share_no_stretch_are_drawn_each(tmp_path: Path) -> None:
+    small = {"population": 2, "generations": 1, "center_episodes": 1, "noise": "counter", "workers": 0, "quiet": True}
+    for seed in (0, 1):
+        esker.train("CartPole-v1", seed=seed, run_dir=str(tmp_path / "runs" / str(seed)), **small)
+    journal = tmp_path / "runs" / "1" / "journal.jsonl"
+    row = json.loads(journal.read_text())
+    journal.write_text(json.dumps(row | {"env_steps": 10**6}) + "\n")  # its first reading comes after the other's last
+    assert main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "figure.svg")]) == 0
+    assert "each seed: they share no stretch" in (tmp_path / "figure.svg").read_text()
+
+
 def test_figure_names_its_lines_its_band_and_who_was_carried_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     goal = "finished: goal reached: centre return ≥ 1"
     for number in range(5):

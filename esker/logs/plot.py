@@ -119,6 +119,7 @@ def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, ba
         curves = [smooth(run.curve(figure.x, figure.y), figure.smoothing) for run in group.distinct]
         found = aggregate(curves, average, band)
         if found is None:
+            _apart(panel, curves, color, group.label)
             continue
         label = group.label + (f" ({group.count_text()})" if len(curves) > 1 else "")
         _lines(panel, found, curves if len(curves) > 1 and figure.each_seed else [], color, label)
@@ -128,6 +129,15 @@ def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, ba
             panel.axhline(reference.value, color="#555555", linewidth=1, linestyle=(0, (4, 3)), label=reference.name or None)
     _finish(panel, figure)
     return drawn
+
+
+def _apart(panel: Any, curves: Sequence[Curve], color: str, name: str) -> None:
+    """Draw each seed of a group whose seeds have no stretch in common, as where one ended before another began to report."""
+    label = f"{name} (each seed: they share no stretch)"
+    for curve in curves:
+        if len(curve.x):
+            panel.plot(curve.x, curve.y, color=color, linewidth=1, marker="o", markersize=3, label=label)
+            label = "_"  # one entry in the legend
 
 
 def _lines(panel: Any, band: Band, curves: Sequence[Curve], color: str, label: str) -> None:
