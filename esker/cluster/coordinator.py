@@ -155,8 +155,9 @@ class Coordinator:
         )
 
     def files(self) -> dict[str, bytes]:
-        """The run folder's essentials, for a viewer on another machine."""
-        return copies.essentials(RunFolder(Path(self._request.path)))
+        """The run folder's essentials, for a viewer on another machine; none where a restarted coordinator has no folder."""
+        path = Path(self._request.path)
+        return {} if copies.facts_length(path) is None else copies.essentials(RunFolder(path))
 
     def facts_length(self) -> int | None:
         """How far the run folder is, in bytes of facts."""

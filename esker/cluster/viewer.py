@@ -81,7 +81,7 @@ def watch(
     first: int = 0,
     send_files: Callable[[], object] = lambda: None,
 ) -> End:
-    """Show a run to an observer from a generation on, until it ends. Returns how it ended.
+    """Show a run to an observer from a generation on, until it ends; earlier ones are in its folder. Returns how it ended.
 
     `send_files` is called again for a coordinator that died before it committed anything: its successor may have no folder.
     """
@@ -92,8 +92,8 @@ def watch(
             if end := _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).end:
                 return end
             send_files()
-    earlier = _await(partial(coordinator.follow.remote, 0, 0, 0, 0.0), name, observer).rows[:first]
-    observer.begin(config, RunFolder(path), earlier)
+    folder = RunFolder(path)
+    observer.begin(config, folder, folder.rows()[:first])
     status = "the viewer left; the run continues"
     try:
         for news in _news(coordinator, name, first, observer, send_files):
@@ -133,7 +133,7 @@ def bring_home(coordinator: Any, name: str, path: Path) -> bool:
     if length is not None and here is not None and here >= length:
         return False
     files: dict[str, bytes] = {} if length is None else _ask(coordinator.files.remote(), name)
-    if length is None or len(files["facts"]) < length:  # it was restarted, perhaps between the two questions
+    if length is None or len(files.get("facts", b"")) < length:  # it was restarted, perhaps between the two questions
         raise RunError(
             f"the folder of {name} is on the machine where its coordinator was, which is gone, and {str(path)!r} is older; "
             f"evaluate what it lacks again with: esker resume {path}"

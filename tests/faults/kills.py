@@ -151,6 +151,12 @@ def _actor(pid: int) -> bool | None:
     return True if line.startswith(b"ray::") else None if b"/ray/" in line else False
 
 
+def _command(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()[:200]
+    return str(pid)
+
+
 def _size(path: Path) -> int:
     journal = path / "journal.jsonl"
     return journal.stat().st_size if journal.exists() else 0
@@ -191,7 +197,7 @@ def _check_end(
             _wake(pid, counts)
         time.sleep(0.2)
     if left:
-        raise Fault(f"{kind}: processes are left behind: {left}")
+        raise Fault(f"{kind}: processes are left behind: {[_command(pid) for pid in left]}")
     if committed(path) < before:
         raise Fault(f"{kind}: {before} generations were committed, and {committed(path)} are left")
 
@@ -208,7 +214,8 @@ def campaign(place: Path, given: argparse.Namespace, counts: Counter[str], failu
     """Runs of every kind, one after the other, until there were enough kills."""
     draw, calm, number = random.Random(given.seed), dict[str, bytes](), 0
     while counts["kills"] < given.kills:
-        kind = given.only or list(KINDS)[number % len(KINDS)]
+        kinds = given.only or list(KINDS)
+        kind = kinds[number % len(kinds)]
         path, number = place / f"run-{number}", number + 1
         try:
             calm[kind] = calm.get(kind) or undisturbed(kind, place)
@@ -228,7 +235,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=sorted(KINDS))
+    parser.add_argument("--only", nargs="+", choices=sorted(KINDS), metavar="KIND")
     given = parser.parse_args()
     counts, failures = Counter[str](), list[str]()
     with tempfile.TemporaryDirectory(prefix="esker-kills-") as place:
