@@ -169,7 +169,7 @@ def test_low_rank_noise_is_refused_where_each_parameter_has_its_scale(name: str)
         (SNES, {"population": 1}, "population is 1"),
         (SepCMA, {"sigma": 0.0}, "sigma is 0.0"),
         (CMA, {"noise": "white"}, "noise is 'white'"),
-        (CMA, {"center": np.zeros(5001)}, r"5,001 parameters; CMA-ES takes at most 5,000 \(use sep-CMA-ES"),
+        (CMA, {"center": np.zeros(5001)}, r"5,001 parameters; CMA-ES takes at most 5,000; use SepCMA"),
         (partial(Restarts, partial(CMA, center=np.zeros(2))), {"kind": "twice", "center": None}, "kind is 'twice'"),
     ],
 )

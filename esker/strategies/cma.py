@@ -49,7 +49,7 @@ class CMA(Distribution):
         super().__init__(center, population, sigma, lr, seed, noise)
         dimension = len(self._center)
         if dimension > MOST:
-            raise ValueError(f"center has {dimension:,} parameters; CMA-ES takes at most {MOST:,} (use sep-CMA-ES: SepCMA)")
+            raise ValueError(f"center has {dimension:,} parameters; CMA-ES takes at most {MOST:,}; use SepCMA (sep-cma)")
         self.active = active
         self.covariance = torch.eye(dimension, dtype=torch.float64)
         self._factored_at = 0
