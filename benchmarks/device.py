@@ -100,9 +100,9 @@ def policies(arguments: argparse.Namespace) -> dict[str, Any]:
                 rows = open_rows(network, noise, arguments.members, device)
                 population = DevicePopulation(noise, device)
                 population.begin(Population(center, 0.02, 0, True, noise, range(arguments.members)))
-                rows.begin(population)
+                rows.begin(0, population)
                 began = time.perf_counter()
-                rows.load(torch.arange(arguments.members, device=device), np.arange(arguments.members))
+                rows.load(population, torch.arange(arguments.members, device=device), np.arange(arguments.members))
                 if stream is not None:
                     torch.cuda.synchronize()
                 loaded = time.perf_counter() - began

@@ -88,8 +88,8 @@ def test_rows_on_a_device_compute_what_rows_of_a_worker_do(name, rank):
     rows, on_device = network.open(5), open_rows(network, noise, 5, CPU)
     members = DevicePopulation(noise, CPU)
     members.begin(population)
-    on_device.begin(members)
-    on_device.load(torch.arange(5), np.arange(5))
+    on_device.begin(0, members)
+    on_device.load(members, torch.arange(5), np.arange(5))
     for member in range(5):
         population.write(member, rows.parameters[member])
         rows.start(member)
@@ -97,7 +97,7 @@ def test_rows_on_a_device_compute_what_rows_of_a_worker_do(name, rank):
     with torch.no_grad():
         for each in inputs:
             assert np.allclose(on_device.forward(torch.from_numpy(each)).numpy(), rows.forward(each), atol=2e-5)
-        on_device.load(torch.tensor([2]), np.array([CENTER]))  # a new episode in one row: its state begins anew
+        on_device.load(members, torch.tensor([2]), np.array([CENTER]))  # a new episode in one row: its state begins anew
         rows.parameters[2] = start
         rows.start(2)
         assert np.allclose(on_device.forward(torch.from_numpy(inputs[0])).numpy(), rows.forward(inputs[0]), atol=2e-5)

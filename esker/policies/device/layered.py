@@ -74,7 +74,7 @@ KINDS = {Dense: DeviceDense, Cell: DeviceCell}
 class DeviceLayered:
     """A stack of layers opened on a device; see `DeviceRows`. Convolutions raise UsageError."""
 
-    def __init__(self, network: Layered, noise: Noise, rows: int, device: torch.device) -> None:
+    def __init__(self, network: Layered, noise: Noise, rows: int, device: torch.device, blocks: int = 1) -> None:
         unknown = [layer for layer in network.layers if type(layer) not in KINDS]
         if unknown:
             raise UsageError(
@@ -83,11 +83,11 @@ class DeviceLayered:
         self.parameters = RowParameters(network.shapes, rows, device)
         self.layers: list[DeviceLayer] = [KINDS[type(layer)](layer, self.parameters) for layer in network.layers]
 
-    def begin(self, population: DevicePopulation) -> None:
-        self.population = population
+    def begin(self, block: int, population: DevicePopulation) -> None:
+        """Rows share nothing."""
 
-    def load(self, rows: torch.Tensor, members: Numbers) -> None:
-        self.parameters.load(self.population, rows, members)
+    def load(self, population: DevicePopulation, rows: torch.Tensor, members: Numbers) -> None:
+        self.parameters.load(population, rows, members)
         for layer in self.layers:
             layer.start(rows)
 

@@ -34,17 +34,17 @@ def activation_of(name: str) -> Function:
 class DeviceMLP:
     """An MLP opened on a device; see `DeviceRows`."""
 
-    def __init__(self, network: MLP, noise: Noise, rows: int, device: torch.device) -> None:
+    def __init__(self, network: MLP, noise: Noise, rows: int, device: torch.device, blocks: int = 1) -> None:
         self.parameters = RowParameters(network.shapes, rows, device)
         tensors = list(self.parameters.tensors.values())
         self.layers = list(zip(tensors[0::2], tensors[1::2], strict=True))
         self.activation = activation_of(network.activation)
 
-    def begin(self, population: DevicePopulation) -> None:
-        self.population = population
+    def begin(self, block: int, population: DevicePopulation) -> None:
+        """Rows share nothing."""
 
-    def load(self, rows: torch.Tensor, members: Numbers) -> None:
-        self.parameters.load(self.population, rows, members)
+    def load(self, population: DevicePopulation, rows: torch.Tensor, members: Numbers) -> None:
+        self.parameters.load(population, rows, members)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         x = inputs

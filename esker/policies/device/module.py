@@ -17,7 +17,7 @@ from esker.policies.module import ModuleNetwork
 class DeviceModule:
     """A torch module opened on a device; see `DeviceRows`. One that vmap cannot batch raises UsageError."""
 
-    def __init__(self, network: ModuleNetwork, noise: Noise, rows: int, device: torch.device) -> None:
+    def __init__(self, network: ModuleNetwork, noise: Noise, rows: int, device: torch.device, blocks: int = 1) -> None:
         if not network.batched:
             raise UsageError(
                 f"network {network.path} cannot be batched by torch.vmap; evaluate it on the CPU, without --world"
@@ -32,11 +32,11 @@ class DeviceModule:
             self.state = pytree.tree_map(lambda t: t.expand(rows, *t.shape).clone(), self.initial)
         self._run = torch.vmap(self._one)
 
-    def begin(self, population: DevicePopulation) -> None:
-        self.population = population
+    def begin(self, block: int, population: DevicePopulation) -> None:
+        """Rows share nothing."""
 
-    def load(self, rows: torch.Tensor, members: Numbers) -> None:
-        self.parameters.load(self.population, rows, members)
+    def load(self, population: DevicePopulation, rows: torch.Tensor, members: Numbers) -> None:
+        self.parameters.load(population, rows, members)
         if self.state is not None:
             pytree.tree_map(
                 lambda kept, initial: kept.index_copy_(0, rows, initial.expand(len(rows), *initial.shape)),

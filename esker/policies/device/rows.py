@@ -24,11 +24,11 @@ SHARED = {"MLP": "esker.policies.device.shared_mlp:DeviceSharedMLP"}  # low-rank
 class DeviceRows(Protocol):
     """A network opened on a device: row i holds one member's parameters and state."""
 
-    def begin(self, population: DevicePopulation) -> None:
-        """Start a generation."""
+    def begin(self, block: int, population: DevicePopulation) -> None:
+        """Start a generation of the run that has a block of rows."""
         ...
 
-    def load(self, rows: torch.Tensor, members: Numbers) -> None:
+    def load(self, population: DevicePopulation, rows: torch.Tensor, members: Numbers) -> None:
         """Give some rows the parameters of members, with the state that an episode begins with."""
         ...
 
@@ -37,8 +37,8 @@ class DeviceRows(Protocol):
         ...
 
 
-def open_rows(network: Network, noise: Noise, rows: int, device: torch.device) -> DeviceRows:
-    """Rows for a network. One that cannot be batched raises UsageError."""
+def open_rows(network: Network, noise: Noise, rows: int, device: torch.device, blocks: int = 1) -> DeviceRows:
+    """Rows for a network, in equal blocks if several runs share them. One that cannot be batched raises UsageError."""
     kind = type(network).__name__
     path = SHARED.get(kind) if isinstance(noise, LowRankNoise) else None
     path = path or CLASSES.get(kind)
@@ -48,4 +48,4 @@ def open_rows(network: Network, noise: Noise, rows: int, device: torch.device) -
         )
     module, name = path.split(":")
     opened: Any = getattr(import_module(module), name)
-    return opened(network, noise, rows, device)
+    return opened(network, noise, rows, device, blocks)

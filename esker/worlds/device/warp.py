@@ -19,7 +19,7 @@ from esker.worlds.device.worlds import Seeds, Stepped, starts
 from esker.worlds.mujoco_v5 import define
 from esker.worlds.torch_arrays import TorchArrays
 
-warp.config.quiet = True  # before it starts
+warp.config.log_level = warp.LOG_WARNING  # before it starts
 warp.init()
 import mujoco_warp  # noqa: E402
 
