@@ -22,6 +22,7 @@ from esker.logs import html
 from esker.logs.backends import Also, find_logger, with_backends
 from esker.logs.describe import describe_run
 from esker.logs.observers import observer_for
+from esker.logs.together import Part, Together
 from esker.policies.custom import network_name
 from esker.runs import loading, runner, session
 from esker.runs.evaluation import Evaluation
@@ -146,6 +147,71 @@ def resume(
     reached does not stop a run whose limits are changed. A run that names code by import path is refused unless it was
     made on this machine or `trust` allows it: a list of modules, or True for all.
     """
+    folder, config, stepped, environment, notices = _continued(run_dir, env, network, trust, changes)
+    callbacks = Callbacks(on_generation, on_checkpoint, _told(on_stop))
+    if _elsewhere(config, callbacks):
+        return _watch(folder, environment, _observer(observer, config), notices)
+    algorithm = registry.find(folder.algo)
+    return _run(session.resume(folder, algorithm, stepped, environment, notices), observer, callbacks)
+
+
+def train_seeds(
+    env: EnvironmentLike | None,
+    seeds: Sequence[int],
+    *,
+    algo: str | None = None,
+    preset: str | None = "auto",
+    config: str | Mapping[str, Any] | None = None,
+    trust: Trust = False,
+    foreign: Mapping[str, Any] | None = None,
+    **options: Unpack[TrainOptions],
+) -> list[Run]:
+    """Train several seeds as one batch on a device (`device="cuda"`), each a run of its own; returns them in this order.
+
+    Arguments are those of `train`. `run_dir` is the folder of their folders; `slots` are those of all seeds together.
+    A wrong request raises UsageError; seeds that fail raise RunError when the others have ended.
+    """
+    parent, begun = options.get("run_dir"), []
+    for seed in dict.fromkeys(seeds):
+        own: Any = {**options, "seed": seed} | ({} if parent is None else {"run_dir": str(Path(parent) / f"s{seed}")})
+        request = configure(env, own, algo=algo, preset=preset, config=config, foreign=foreign)
+        if not getattr(request.config, "on_device", False):
+            raise UsageError("train_seeds is for worlds on a device, as device='cuda'; `esker train --seeds` runs others")
+        begun.append(session.start(request, trust=with_own(trust, request.config)))
+    return _run_together(begun)
+
+
+def resume_together(run_dirs: Sequence[str | Path], *, trust: Trust = False, **changes: Unpack[ResumeChanges]) -> list[Run]:
+    """Continue runs that began with `train_seeds` as one batch on their device; arguments are those of `resume`."""
+    begun = []
+    for run_dir in run_dirs:
+        folder, config, stepped, environment, notices = _continued(run_dir, None, None, trust, changes)
+        if not getattr(config, "on_device", False):
+            raise UsageError(f"{run_dir} has no worlds on a device; resume such runs one by one")
+        begun.append(session.resume(folder, registry.find(folder.algo), stepped, environment, notices))
+    same = [{**vars(each.state.config), "seed": None, "run_dir": None} for each in begun]
+    for each, config in zip(begun, same, strict=True):
+        if config != same[0]:
+            raise UsageError(
+                f"{each.folder.path} differs from {begun[0].folder.path} in more than its seed; resume it alone"
+            )
+    return _run_together(begun)
+
+
+def _run_together(begun: Sequence[Session]) -> list[Run]:
+    """Run sessions as one batch on their device."""
+    from esker.runs.together import run_together  # torch is slow to import
+
+    config = begun[0].state.config
+    whole = Together(Console(markup=False, emoji=False), config.quiet)
+    outcomes = run_together(begun, lambda each: with_backends(Part(whole), each.state.config.log), whole.note)
+    return [Run(each.folder.path, outcome) for each, outcome in zip(begun, outcomes, strict=True)]
+
+
+def _continued(
+    run_dir: str | Path, env: Any, network: Any, trust: Trust, changes: Mapping[str, Any]
+) -> tuple[RunFolder, Any, Any, Any, list[str]]:
+    """A run to be resumed, locked and repaired: its folder, configuration, what is stepped here, environment, notices."""
     folder = RunFolder.open(Path(run_dir))
     env = _again(folder, env, network)
     renamed, old_names = modernize(changes)
@@ -171,10 +237,7 @@ def resume(
         values = folder.values()
         folder.write_config(config)
         record_change(folder.about(), values, folder.values())
-    callbacks = Callbacks(on_generation, on_checkpoint, _told(on_stop))
-    if _elsewhere(config, callbacks):
-        return _watch(folder, environment, _observer(observer, config), notices)
-    return _run(session.resume(folder, algorithm, stepped, environment, notices + said), observer, callbacks)
+    return folder, config, stepped, environment, notices + said
 
 
 def _again(folder: RunFolder, env: Any, network: Any) -> Callable[..., Env] | None:

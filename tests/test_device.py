@@ -14,6 +14,7 @@ import torch
 from support import center
 
 import esker
+from esker import api
 from esker.algorithms import es
 from esker.engines import device as device_engines
 from esker.engines.engine import InlineEngine
@@ -264,3 +265,27 @@ def test_out_of_memory_halves_the_slots_and_says_so(monkeypatch):
     state, said = state_of("CartPole-v1"), []
     device_engines.device_engine(DeviceEpisodes(state.task, "torch", "cpu", 64), state.table, said.append)
     assert said == ["cpu has no memory for 64 slots; continuing with 16"]
+
+
+SEEDS = [3, 5, 8]
+
+
+@pytest.mark.parametrize("options", [{}, {"noise": "counter"}, {"noise": "low-rank"}, {"network": "gru"}])
+def test_seeds_in_one_batch_have_the_bits_of_runs_alone(tmp_path: Path, options):
+    chosen = {**ON_CPU, "generations": 3, "sigma": 0.1, "max_episode_steps": 60, **options}
+    together = api.train_seeds("CartPole-v1", SEEDS, run_dir=str(tmp_path / "batch"), **chosen)
+    for seed, run in zip(SEEDS, together, strict=True):
+        alone = esker.train("CartPole-v1", seed=seed, run_dir=str(tmp_path / f"alone{seed}"), **chosen)
+        assert run.path == tmp_path / "batch" / f"s{seed}"
+        assert np.array_equal(center(run), center(alone))
+        assert [row["return_mean"] for row in run.history] == [row["return_mean"] for row in alone.history]
+
+
+def test_a_batch_resumes_to_the_bits_of_runs_that_never_stopped(tmp_path: Path):
+    options = {**ON_CPU, "sigma": 0.1, "max_episode_steps": 60, "slots": 12}  # four each: items wait for free rows
+    whole = api.train_seeds("CartPole-v1", SEEDS, run_dir=str(tmp_path / "whole"), generations=4, **options)
+    half = api.train_seeds("CartPole-v1", SEEDS, run_dir=str(tmp_path / "half"), generations=2, **options)
+    again = api.resume_together([run.path for run in half], generations=4, quiet=True)
+    assert [run.status for run in again] == ["finished: 4 generations done"] * 3
+    for one, other in zip(whole, again, strict=True):
+        assert np.array_equal(center(one), center(other))

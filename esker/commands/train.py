@@ -85,6 +85,8 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
         raise UsageError("--seed and --seeds exclude each other; give one of them")
     if namespace.jobs is not None and namespace.jobs < 1:
         raise UsageError(f"jobs is {namespace.jobs}; expected at least 1")
+    if _on_device(namespace, options):
+        return _run_batch(namespace, options, seeds)
     local = options.get("engine", "local") == "local"
     evolves = registry.find(algorithm_named(namespace.arguments)).commits_facts  # the others train networks, too
     workers = int(options["workers"]) if str(options.get("workers", "")).isdigit() else None
@@ -94,4 +96,41 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
     paths = SideBySide(seeds, command, share.jobs, console(), quiet).run()
     if not quiet:
         print_seeds(console(), [Run(path) for path in paths])
+    return 0
+
+
+def _on_device(namespace: Namespace, options: dict[str, Any]) -> bool:
+    """Whether the request has its worlds on a device, where all seeds are one batch."""
+    from esker.runs.request import configure
+
+    request = configure(
+        namespace.env,
+        options,
+        algo=namespace.algo,
+        preset=namespace.preset,
+        config=namespace.config,
+        foreign=foreign_given(namespace),
+    )
+    return bool(getattr(request.config, "on_device", False))
+
+
+def _run_batch(namespace: Namespace, options: dict[str, Any], seeds: list[int]) -> int:
+    """Train several seeds as one batch on a device."""
+    from esker import api
+    from esker.logs.seeds import print_seeds
+
+    if namespace.jobs is not None:
+        raise UsageError("--jobs is for seeds in processes; on a device all seeds are one batch: leave it out")
+    runs = api.train_seeds(
+        namespace.env,
+        seeds,
+        algo=namespace.algo,
+        preset=namespace.preset,
+        config=namespace.config,
+        trust=namespace.trust,
+        foreign=foreign_given(namespace),
+        **options,
+    )
+    if not options.get("quiet"):
+        print_seeds(console(), runs)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from esker.engines.engine import InlineEngine
 from esker.errors import RunError
@@ -16,29 +16,35 @@ if TYPE_CHECKING:
 
 MOST = 16_384  # slots, unless more are requested
 FEWEST = 16
+Opened = TypeVar("Opened")
 
 
 def device_engine(task: DeviceEpisodes, table: NoiseTable | None, note: Callable[[str], None]) -> InlineEngine:
     """An engine with the task's slots, or with half as many, and so on, where the device's memory is too small."""
+    return fitting(lambda slots: InlineEngine(replace(task, slots=slots), table), task.slots, task.device, note)
+
+
+def fitting(make: Callable[[int], Opened], wanted: int, device: str, note: Callable[[str], None]) -> Opened:
+    """What `make` makes with the wanted number of slots, or with as many as the device's memory has room for."""
     import torch
 
-    wanted = task.slots
+    slots = wanted
     while True:
         try:
-            engine = InlineEngine(task, table)
+            opened = make(slots)
             break
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            if task.slots <= FEWEST:
-                raise RunError(f"{task.device} has too little memory for {task.slots} slots: {error}") from error
-        task = replace(task, slots=task.slots // 2)
+            if slots <= FEWEST:
+                raise RunError(f"{device} has too little memory for {slots} slots: {error}") from error
+        slots //= 2
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-    if task.slots < wanted:
-        note(f"{task.device} has no memory for {wanted:,} slots; continuing with {task.slots:,}")
-    return engine
+    if slots < wanted:
+        note(f"{device} has no memory for {wanted:,} slots; continuing with {slots:,}")
+    return opened
 
 
 def is_out_of_memory(error: Exception) -> bool:
