@@ -78,7 +78,7 @@ def test_wrong_request_is_one_line_with_status_2(tmp_path: Path) -> None:
     process = train(tmp_path, "--seeds", "0..1", "--jobs", "2", "--population", "1")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert errors.startswith("esker: error: seed 0: population is 1")
+    assert errors.startswith("esker: error: population is 1")
     assert errors.count("\n") == 1
 
 
