@@ -1,6 +1,7 @@
 """Native worlds step side by side with Gymnasium's own classes: every bit is equal."""
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 
@@ -249,3 +250,13 @@ def test_classic_control_over_torch_tensors_agrees_with_numpy(name):
     ours, _ = native.step(actions, 4, np.zeros((4, native.definition.observation_size)))
     np.testing.assert_allclose(torch.stack(list(following)).numpy(), native.state, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(np.broadcast_to(np.asarray(rewards), 4), ours, rtol=1e-6)
+
+
+def test_mujoco_is_not_profiled_while_native_worlds_step():
+    worlds = open_native(Environment("HalfCheetah-v5"), 1)
+    worlds.reset(0, 0)
+    data, timed = worlds.datas[0], mujoco.mjtTimer.mjTIMER_STEP
+    worlds.step(np.zeros((1, 6), dtype=np.float32), 1, np.zeros((1, 17)))
+    assert data.timer[timed].duration == 0
+    mujoco.mj_step(worlds.model, data)
+    assert data.timer[timed].duration > 0

@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium.utils import seeding
 
 from esker.worlds.mujoco_v5 import define
+from esker.worlds.native.profiler import profiler_clock
 from esker.worlds.worlds import Ended
 
 
@@ -25,6 +26,7 @@ class NativeWorlds:
         self.limit = limit
         self.model = self.definition.scene.model
         self.frame_skip = self.definition.frame_skip
+        self.clock = profiler_clock()
         self.datas: list[mujoco.MjData] = []
         shapes = {field: getattr(mujoco.MjData(self.model), field).shape for field in self.definition.reads}
         self.arrays = {field: np.zeros((rows, *shape)) for field, shape in shapes.items()}
@@ -53,6 +55,22 @@ class NativeWorlds:
 
     def step(self, actions: Any, count: int, observations: Any) -> tuple[list[float], list[Ended]]:
         """One step of each row; `info` is not produced."""
+        installed, self.clock.value = self.clock.value, None
+        try:
+            self._move(actions)
+        finally:
+            self.clock.value = installed
+        state, before = self._state(0, count), self.before[:count]
+        after = self.definition.position(state)
+        rewards, terminated = self.definition.outcome(state, actions, before, after)
+        if after is not None:
+            before[:] = after
+        self.definition.observe(state, observations[:count])
+        ended = [] if terminated is None else [Ended(row) for row in np.flatnonzero(terminated).tolist()]
+        return rewards.tolist(), ended
+
+    def _move(self, actions: Any) -> None:
+        """The physics of as many rows as there are actions, and what is read of them."""
         model, frames, move = self.model, self.frame_skip, mujoco.mj_step
         forces = mujoco.mj_rnePostConstraint if self.definition.contact_forces else None
         for action, (data, control, copies) in zip(actions, self.moving, strict=False):
@@ -62,14 +80,6 @@ class NativeWorlds:
                 forces(model, data)
             for target, source in copies:
                 target[:] = source
-        state, before = self._state(0, count), self.before[:count]
-        after = self.definition.position(state)
-        rewards, terminated = self.definition.outcome(state, actions, before, after)
-        if after is not None:
-            before[:] = after
-        self.definition.observe(state, observations[:count])
-        ended = [] if terminated is None else [Ended(row) for row in np.flatnonzero(terminated).tolist()]
-        return rewards.tolist(), ended
 
     def swap(self, row: int, other: int) -> None:
         """Let two rows change places; what was read of them is read again after their next step."""
