@@ -14,7 +14,7 @@ from support import dense
 
 pytest.importorskip("transformers")
 
-from tiny_language import tiny
+from tiny_language import letters, tiny
 
 from esker.errors import RunError, UsageError
 from esker.functions.lowrank.layers import convert
@@ -131,13 +131,8 @@ def test_equal_completions_are_scored_once(language: LanguageModel) -> None:
     assert found.by_row[0] == found.by_row[1] != found.by_row[3]
 
 
-def few_digits(prompt: str, completion: str) -> float:
-    """A score that a random model can be moved by: letters are good."""
-    return sum(character in "abcdefghij" for character in completion) / 4
-
-
 def evolution(language: LanguageModel, **options: Any) -> LanguageEvolution:
-    return LanguageEvolution(language, PROMPTS, few_digits, held_out=["9+9=", "b"], **{**SMALL, **options})
+    return LanguageEvolution(language, PROMPTS, letters, held_out=["9+9=", "b"], **{**SMALL, **options})
 
 
 def flat_of(language: LanguageModel) -> torch.Tensor:
@@ -167,7 +162,7 @@ def test_a_run_resumes_with_equal_bits_and_keeps_its_held_out_rows(tmp_path: Pat
     evolution(whole).run(5)
     evolution(first, run_dir=str(tmp_path / "run")).run(3)
     resumed = LanguageEvolution.resume(
-        tmp_path / "run", again, PROMPTS, few_digits, held_out=["9+9=", "b"], max_new_tokens=4, evaluate_every=2, quiet=True
+        tmp_path / "run", again, PROMPTS, letters, held_out=["9+9=", "b"], max_new_tokens=4, evaluate_every=2, quiet=True
     )
     resumed.run(2)
     assert torch.equal(flat_of(whole), flat_of(again))
@@ -201,7 +196,7 @@ def test_saved_folders_load_again_and_adapters_hold_the_change(tmp_path: Path) -
     run.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert torch.equal(flat_of(language), flat_of(again))
-    assert evaluate(again, tokenize(again, PROMPTS, 4), few_digits, 4) == run.evaluate(PROMPTS)
+    assert evaluate(again, tokenize(again, PROMPTS, 4), letters, 4) == run.evaluate(PROMPTS)
     assert run.save_adapter(tmp_path / "adapter", rank=1) < 1e-3
     changed = _with_adapter(tiny(), tmp_path / "adapter")
     torch.testing.assert_close(flat_of(changed), flat_of(language), atol=1e-5, rtol=1e-4)
@@ -235,13 +230,13 @@ def test_text_loss_is_the_mean_over_tokens(language: LanguageModel) -> None:
 
 def test_wrong_requests_are_named(language: LanguageModel, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the model's context is 64"):
-        LanguageEvolution(language, ["1" * 70], few_digits, **SMALL)
+        LanguageEvolution(language, ["1" * 70], letters, **SMALL)
     with pytest.raises(UsageError, match="no chat template"):
-        LanguageEvolution(language, PROMPTS, few_digits, chat=True, **SMALL)
+        LanguageEvolution(language, PROMPTS, letters, chat=True, **SMALL)
     with pytest.raises(UsageError, match="there are no prompts"):
-        LanguageEvolution(language, [], few_digits, **SMALL)
+        LanguageEvolution(language, [], letters, **SMALL)
     with pytest.raises(UsageError, match="rank is 33"):
-        LanguageEvolution(language, PROMPTS, few_digits, rank=33, **SMALL)
+        LanguageEvolution(language, PROMPTS, letters, rank=33, **SMALL)
     with pytest.raises(UsageError, match="tokenizer is missing"):
         load(language.model)
     with pytest.raises(UsageError, match="no model at"):

@@ -34,3 +34,8 @@ def tiny(seed: int = 0, layers: int = 2, context: int = 64) -> LanguageModel:
         pad_token_id=0,
     )
     return load(LlamaForCausalLM(config), tokenizer)
+
+
+def letters(prompt: str, completion: str) -> float:
+    """A score that a random model can be moved by: letters are good."""
+    return sum(character in "abcdefghij" for character in completion) / 4

@@ -63,7 +63,7 @@ class Problem:
             "parameters": flat.describe(),
             "types": [str(tensor.dtype).removeprefix("torch.") for tensor in flat.tensors],
             "start": start_of(flat),
-            "still": _still(flat),
+            "still": still(flat),
             "batched": self.reward_batch is not None,
             "fingerprint": machine(device, low_rank),
             "started": time.time(),
@@ -118,7 +118,7 @@ def again(config: EvolutionConfig, about: Mapping[str, Any]) -> Problem:
     model = import_callable(config.model, "model")()
     names = [str(name) for name, _ in about["parameters"]]
     problem = Problem(model, **form, params=names, maker=config.model)
-    if _still(problem.flat(config)) != about.get("still"):
+    if still(problem.flat(config)) != about.get("still"):
         raise UsageError(
             f"what {config.model} makes has other frozen parameters or buffers than the run's model; {IN_PYTHON}"
         )
@@ -131,7 +131,7 @@ def _kind(model: Any) -> str:
     return TENSOR if isinstance(model, torch.Tensor) else TENSORS
 
 
-def _still(flat: FlatParameters) -> str:
+def still(flat: FlatParameters) -> str:
     """A digest of what does not move: the module's buffers and its other parameters."""
     found = hashlib.sha256()
     if isinstance(flat.subject, torch.nn.Module):

@@ -23,6 +23,7 @@ from esker.language.generation import Decoding, Speedups
 from esker.language.models import LanguageModel
 from esker.language.prompts import Tokens, chat, stop_ids, tokenize
 from esker.language.scoring import Score
+from esker.language.stored import Stored, remember, score_path
 from esker.language.task import HeldOut, LanguageTask
 
 DEFAULTS: dict[str, Any] = {
@@ -100,13 +101,9 @@ class LanguageEvolution:
             "on_iteration": self._row,
         }
         self._start = {name: value.detach().clone() for name, value in language.model.named_parameters()}
-        if _folder is None:
-            self.evolution = Evolution(
-                language.model, noise="low-rank", **arguments, **{**DEFAULTS, **options, "quiet": True}
-            )
-        else:
-            self.evolution = Evolution.resume(_folder, language.model, **arguments, **{**options, "quiet": True})
-            self.task.seed = self.evolution.config.seed
+        self.evolution = self._evolution(arguments, options, _folder)
+        self.task.seed = self.evolution.config.seed
+        self._remember(_folder or self.evolution.config.run_dir)
 
     @classmethod
     def resume(
@@ -146,6 +143,23 @@ class LanguageEvolution:
             return train, None
         held = tokenize(self.language, list(held_out), new, self._template, train.ids.shape[1])
         return tokenize(self.language, list(prompts), new, self._template, held.ids.shape[1]), held
+
+    def _evolution(self, arguments: dict[str, Any], options: dict[str, Any], folder: Path | None) -> Evolution:
+        """A new evolution, or that of a run folder."""
+        if folder is None:
+            chosen = {**DEFAULTS, **options, "quiet": True}
+            return Evolution(self.language.model, noise="low-rank", **arguments, **chosen)
+        return Evolution.resume(folder, self.language.model, **arguments, **{**options, "quiet": True})
+
+    def _remember(self, folder: Path | str | None) -> None:
+        """Keep what `esker eval` needs, where there is a run folder."""
+        if folder is None:
+            return
+        held = [] if self.task.held_out is None else list(self.task.held_out.texts)
+        whole = held if self._template is None else [self._template(prompt) for prompt in held]
+        new, path = self.task.decoding.max_new_tokens, score_path(self.task.score)
+        stored = Stored(self.language.source, path, held, whole, self._template is None, new, list(self._stop), self._right)
+        remember(Path(folder), stored, self.task.score)
 
     def _held_out(self, found: HeldOut) -> None:
         self.held_out.append(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ class LanguageModel:
     end_ids: tuple[int, ...]
     pad_id: int
     context: int  # the most tokens that a sequence may have
+    source: str | None = None  # where `load` found it; None: an object
 
     def to(self, device: str | torch.device) -> LanguageModel:
         """The same, with the model moved."""
@@ -41,10 +42,11 @@ def load(source: str | Path | nn.Module, tokenizer: Any = None) -> LanguageModel
         if tokenizer is None:
             raise UsageError("the model is an object, and its tokenizer is missing; give tokenizer=")
         return _checked(source, tokenizer)
-    path = Path(source)
+    path = Path(source).absolute()
     if not path.exists():
         raise UsageError(f"no model at {str(path)!r}; expected a folder that transformers wrote, or a GGUF file")
-    return _from_gguf(path, tokenizer) if path.is_file() else _from_folder(path, tokenizer)
+    found = _from_gguf(path, tokenizer) if path.is_file() else _from_folder(path, tokenizer)
+    return replace(found, source=str(path) if tokenizer is None else None)
 
 
 def packaged() -> Path:

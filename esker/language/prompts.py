@@ -51,17 +51,29 @@ def tokenize(
         if not isinstance(prompt, str) or not prompt:
             raise UsageError(f"a prompt is {prompt!r}; expected text")
     whole = [template(prompt) for prompt in prompts] if template else list(prompts)
-    encoded = language.tokenizer(whole, add_special_tokens=template is None)["input_ids"]
-    longest = max(range(len(encoded)), key=lambda i: len(encoded[i]))
-    if len(encoded[longest]) + new_tokens > language.context:
+    return encode(language, prompts, whole, new_tokens, template is None, length)
+
+
+def encode(
+    language: LanguageModel,
+    prompts: Sequence[str],
+    whole: Sequence[str],
+    new_tokens: int,
+    special: bool,
+    length: int | None = None,
+) -> Tokens:
+    """Prompts whose `whole` text is what the model reads, with the tokenizer's special tokens or without."""
+    found = language.tokenizer(list(whole), add_special_tokens=special)["input_ids"]
+    longest = max(range(len(found)), key=lambda i: len(found[i]))
+    if len(found[longest]) + new_tokens > language.context:
         raise UsageError(
-            f"prompt {prompts[longest][:40]!r}… has {len(encoded[longest])} tokens and gets {new_tokens} more; "
+            f"prompt {prompts[longest][:40]!r}… has {len(found[longest])} tokens and gets {new_tokens} more; "
             f"the model's context is {language.context}"
         )
-    width = max(length or 0, len(encoded[longest]))
-    ids = torch.full((len(encoded), width), language.pad_id)
-    valid = torch.zeros(len(encoded), width, dtype=torch.bool)
-    for row, tokens in enumerate(encoded):
+    width = max(length or 0, len(found[longest]))
+    ids = torch.full((len(found), width), language.pad_id)
+    valid = torch.zeros(len(found), width, dtype=torch.bool)
+    for row, tokens in enumerate(found):
         ids[row, width - len(tokens) :] = torch.tensor(tokens)
         valid[row, width - len(tokens) :] = True
     return Tokens(tuple(prompts), ids, valid)

@@ -82,9 +82,12 @@ def with_own(trust: Trust, config: Any) -> Trust:
     return True if trust is True else [*_modules(trust), *own]
 
 
-def record_run(identity: str, values: Mapping[str, Any]) -> None:
-    """Remember that a run was made on this machine; where that cannot be written, its code must be trusted by name."""
-    entry = {"run": identity, "digest": _digest(values), "path": _roots(code_named(values))}
+def record_run(identity: str, values: Mapping[str, Any], roots: Sequence[str] = ()) -> None:
+    """Remember that a run was made on this machine; where that cannot be written, its code must be trusted by name.
+
+    `roots` are folders from which its modules may be imported, besides those that this process imports them from.
+    """
+    entry = {"run": identity, "digest": _digest(values), "path": sorted({*_roots(code_named(values)), *roots})}
     with contextlib.suppress(OSError, RuntimeError):
         file = records_file(identity)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from esker.strategies.optimizers import MOMENTUM, OPTIMIZERS
 from esker.strategies.strategy import Update
 
 NUMBERS = 1 << 27  # normals that an update holds at once
+KEPT = 1 << 28  # normals that are kept from a generation's evaluation for its update
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class LowRankES:
         self.sigma = float(rates.sigma)
         self.lr = float(rates.lr)
         self.generation = 0
+        self._drawn: tuple[int, range, torch.Tensor] | None = None  # generation, directions, their normals
         self._center = torch.nn.Parameter(start.to(device, torch.float32).clone(), requires_grad=False)
         self.anchor = self.center.clone() if rates.anchor_decay else None
         options: dict[str, Any] = {"lr": self.lr, "weight_decay": rates.weight_decay}
@@ -74,8 +76,16 @@ class LowRankES:
         return self.rates.population // (2 if self.rates.antithetic else 1)
 
     def noise(self, directions: range) -> torch.Tensor:
-        """The normals of some of this generation's directions."""
-        return normals(self.seed, self.generation, directions, self.parts.count, self.device)
+        """The normals of some of this generation's directions, which are not to be written to."""
+        if self._drawn is not None:
+            generation, drawn, kept = self._drawn
+            if generation == self.generation and drawn.start <= directions.start and directions.stop <= drawn.stop:
+                return kept[directions.start - drawn.start : directions.stop - drawn.start]
+        self._drawn = None  # its memory goes first
+        found = normals(self.seed, self.generation, directions, self.parts.count, self.device)
+        if found.numel() <= KEPT:
+            self._drawn = self.generation, directions, found
+        return found
 
     def tell(self, fitness: ArrayLike) -> Update:
         """Move the centre by the fitness of members 0, 1, … of this generation (higher is better)."""
@@ -135,6 +145,7 @@ class LowRankES:
         norms = torch.stack([norm, moved, torch.linalg.vector_norm(self.center)]).tolist()  # one wait for the device
         done = Update(norms[0], norms[1], norms[2], self.sigma, self.lr, weight_entropy)
         self.generation += 1
+        self._drawn = None
         self.lr *= self.rates.lr_decay
         self.sigma *= self.rates.sigma_decay
         return done
