@@ -18,6 +18,7 @@ from evidence_text import RESULTS, ROOT, load, million, number, table
 README = (  # what the README shows, in this order, with what the numbers alone do not tell
     ("cartpole-es", "MLP"),
     ("lunarlander-es", "MLP"),
+    ("lunarlandercontinuous-pgpe", "linear, PGPE with ClipUp"),
     ("swimmer-ars", "linear, ARS; cut at 2M steps"),
     ("hopper-ars", "linear, ARS; stopped by hand"),
     ("walker2d-ars", "linear, ARS; stopped by hand"),
@@ -181,6 +182,7 @@ def evolution() -> str:
         "evolution-cartpole": "CartPole, goal 475 five times in a row",
         "evolution-cartpole-module": "the same with EvolutionModule's settings",
         "evolution-lunar_lander": "LunarLander, goal 200 five times in a row",
+        "evolution-lunar_lander-module": "LunarLander with EvolutionModule's settings",
     }
     rows = []
     for name, what in names.items():
