@@ -65,7 +65,7 @@ def test_native_is_the_default_where_it_covers_the_environment_and_is_stored(tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["LunarLander-v3"], "vectorizer native does not cover LunarLander-v3"),
+        (["MountainCarContinuous-v0"], "vectorizer native does not cover MountainCarContinuous-v0"),
         (["Hopper-v4"], "vectorizer native does not cover Hopper-v4"),
         (["Hopper-v5", "--wrapper", "gymnasium.wrappers:ClipAction"], "vectorizer native does not support wrapper"),
         (["Hopper-v5", "--time-aware"], "vectorizer native does not support time_aware"),

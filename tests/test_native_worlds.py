@@ -8,7 +8,7 @@ import pytest
 from esker.worlds.classic import CLASSIC
 from esker.worlds.environments import Environment, silence
 from esker.worlds.mujoco_v5 import DEFINITIONS, Scene
-from esker.worlds.native import open_native
+from esker.worlds.native import open_native, refusal
 from esker.worlds.native.simulation import NativeWorlds
 
 ROWS = 5
@@ -150,6 +150,13 @@ class Pair:
             if done or truncated:
                 self.ended += 1
                 self.reset(row)
+        return rewards
+
+    def swap(self, row, other):
+        self.native.swap(row, other)
+        for column in (self.envs, self.ages):
+            column[row], column[other] = column[other], column[row]
+        self.observations[[row, other]] = self.observations[[other, row]]
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS, ids=lambda value: value if isinstance(value, str) else len(value))
@@ -197,9 +204,7 @@ def test_fewer_rows_and_rows_that_change_places_keep_their_worlds():
     random = np.random.default_rng(2)
     for turn in range(60):
         row, other = sorted(random.choice(ROWS, size=2, replace=False).tolist())
-        pair.native.swap(row, other)
-        for column in (pair.envs, pair.ages):
-            column[row], column[other] = column[other], column[row]
+        pair.swap(row, other)
         pair.step(random.uniform(-1, 1, size=(1 + turn % ROWS, 3)).astype(np.float32))
     assert pair.ended
 
@@ -260,3 +265,22 @@ def test_mujoco_is_not_profiled_while_native_worlds_step():
     assert data.timer[timed].duration == 0
     mujoco.mj_step(worlds.model, data)
     assert data.timer[timed].duration > 0
+
+
+@pytest.mark.parametrize("options", [{}, {"gravity": -7.5}])
+def test_a_lander_that_lands_or_crashes_has_the_bits_of_gymnasium(options):
+    from gymnasium.envs.box2d.lunar_lander import heuristic
+
+    pair, random, rewards = Pair("LunarLander-v3", options, 8), np.random.default_rng(5), set()
+    for turn in range(500):
+        wise = [heuristic(env.unwrapped, observation) for env, observation in zip(pair.envs, pair.observations, strict=True)]
+        actions = [*wise[:5], *random.integers(4, size=3).tolist()]
+        rewards |= {reward for reward in pair.step(np.array(actions)) if abs(reward) == 100}
+        if turn % 50 == 0:
+            pair.swap(turn // 50 % 8, 3)
+    assert rewards == {-100, 100}
+
+
+@pytest.mark.parametrize("options", [{"continuous": True}, {"enable_wind": True}])
+def test_a_lander_with_other_arguments_is_left_to_gymnasium(options):
+    assert f"does not take {next(iter(options))} True" in refusal(Environment("LunarLander-v3", kwargs=options))

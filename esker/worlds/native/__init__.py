@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo and classic control environments without Gymnasium's step: the same bits in less time."""
+"""Gymnasium's MuJoCo and classic control environments and LunarLander without Gymnasium's step: the same bits sooner."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from esker.worlds.classic import CLASSIC
 from esker.worlds.environments import Env, Environment, silence
 from esker.worlds.mujoco_log import hear_mujoco
 from esker.worlds.native.classic import ClassicWorlds
-from esker.worlds.native.coverage import options_of, refusal, unchecked
+from esker.worlds.native.coverage import LANDER, options_of, refusal, unchecked
+from esker.worlds.native.lander import LanderWorlds
 from esker.worlds.native.selftest import ROWS, same_bits
 from esker.worlds.worlds import Worlds
 
@@ -20,6 +21,8 @@ def open_native(environment: Environment, rows: int) -> Worlds:
     limit = environment.max_episode_steps or gym.registry[environment.name].max_episode_steps
     if environment.name in CLASSIC:
         return ClassicWorlds(environment.name, options_of(environment), rows, limit)
+    if environment.name == LANDER:
+        return LanderWorlds(environment, rows, limit)
     from esker.worlds.native.simulation import NativeWorlds  # MuJoCo is imported with it
 
     hear_mujoco()

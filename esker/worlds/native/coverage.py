@@ -12,12 +12,14 @@ import gymnasium as gym
 from esker.worlds.classic import CLASSIC
 from esker.worlds.environments import Environment
 from esker.worlds.mujoco_v5 import DEFINITIONS
+from esker.worlds.native.lander import Lander
 
 CHECKED = (  # tests/test_native_worlds.py ran with these, one with the other
     {"gymnasium": "1.4.0", "mujoco": "4.0.0"},
     {"gymnasium": "1.2.3", "mujoco": "3.3.7"},
 )
-COVERED = DEFINITIONS | CLASSIC
+LANDER = "LunarLander-v3"
+COVERED: dict[str, Any] = {**DEFINITIONS, **CLASSIC, LANDER: Lander}
 COVERS = "it covers Gymnasium's " + ", ".join(COVERED) + ", unwrapped; use --vectorizer gymnasium"
 PICTURES = {  # arguments that only pictures depend on
     "default_camera_config",
