@@ -7,7 +7,7 @@ import statistics
 from collections import defaultdict
 from typing import Any
 
-from evidence_text import load, table
+from evidence_text import load, stored, table
 
 
 def rollout() -> str:
@@ -18,6 +18,22 @@ def rollout() -> str:
         clock = f"{one['value']:.2f}"
         rows.append([name, one["wanted"], one["detail"]["by processor time"], clock])
     return f"{origin(load('rollout'))}\n\n" + table(["environment", "wanted", "by processor time", "by the clock"], rows)
+
+
+def scaling() -> str:
+    """Whole generations by n workers against as many bare processes, and how far the bare processes scale."""
+    if not stored("scaling"):
+        return "No result of `python benchmarks/rollout.py --only scaling` is stored yet."
+    data, rows, alone = load("scaling"), [], {}
+    for one in data["measurements"]:
+        _, env, workers = one["name"].split("/")
+        ours, raw = (float(one["detail"][f"{who} steps/s"].replace(",", "")) for who in ("esker", "raw"))
+        if int(workers) == 1:
+            alone[env] = raw
+        share = f"{raw / int(workers) / alone[env]:.2f}" if env in alone else "–"
+        rows.append([env, workers, f"{ours:,.0f}", f"{raw:,.0f}", f"**{one['value']:.2f}**", one["wanted"], share])
+    heads = ["environment", "workers", "esker steps/s", "bare steps/s", "ratio", "wanted", "a bare process, of one alone"]
+    return f"{origin(data)}\n\n" + table(heads, rows)
 
 
 def origin(data: dict[str, Any]) -> str:

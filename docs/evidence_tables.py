@@ -212,6 +212,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "learners": evidence_speed.learners,
     "asynchronous": evidence_speed.asynchronous,
     "rollout": evidence_speed.rollout,
+    "scaling": evidence_speed.scaling,
     "peers": evidence_peers.peers,
     "peers-readme": evidence_peers.readme,
     "language-learning": evidence_language.learning,

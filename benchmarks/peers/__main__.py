@@ -29,6 +29,9 @@ ENVIRONMENTS = ("HalfCheetah-v5", "CartPole-v1")
 STEPPERS = ("esker-steps", "evotorch-steps", "evotorch-vec-steps", "minimal-steps", "raw-steps")
 GRID = ((100, 10_000), (1000, 10_000), (100, 1_000_000), (1000, 100_000), (1000, 1_000_000), (10_000, 1_000_000))
 MATRIX_BYTES = 4 << 30  # populations larger than this are not tried where they are matrices
+# EvoTorch's Ray joins no cluster that happens to be on this machine, and its actors have the priority of everybody else:
+# by default Ray gives them the lowest but four, and on a machine with other work they hardly run.
+RAY = {"RAY_ADDRESS": "local", "RAY_worker_niceness": "0"}
 PACKAGES = ("evotorch", "evosax", "evox", "jax", "torch", "gymnasium", "mujoco", "numpy")
 
 
@@ -47,9 +50,10 @@ def main() -> None:
     found["versions"] = {"esker": metadata.version("esker"), **_versions(arguments.peers)}
     if arguments.only != "updates":
         found["steps"] = {env: _steps(env, arguments.peers, arguments.rounds) for env in ENVIRONMENTS}
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
     if arguments.only != "steps":
         found["updates"] = [_updates(*size, arguments.peers) for size in GRID]
-    arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
     print(as_markdown(found))
 
 
@@ -83,8 +87,7 @@ def _updates(population: int, dimension: int, peers: str) -> dict[str, Any]:
 def _run(script: str, *arguments: str, python: str) -> dict[str, float] | None:
     """The JSON that a contender prints last; None, with its last words on stderr, where it fails."""
     print(f"measuring {' '.join(arguments)} …", file=sys.stderr)
-    own = os.environ | {"RAY_ADDRESS": "local"}  # EvoTorch's Ray joins no cluster that happens to be on this machine
-    done = subprocess.run([python, str(HERE / script), *arguments], capture_output=True, text=True, env=own)
+    done = subprocess.run([python, str(HERE / script), *arguments], capture_output=True, text=True, env=os.environ | RAY)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         print(f"  failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}", file=sys.stderr)
