@@ -1,4 +1,4 @@
-"""Store what `esker bench` measures of rollouts, or of scaling: python benchmarks/rollout.py [--only scaling --workers 1,2,4]
+"""Store what `esker bench` measures of rollouts or scaling: python benchmarks/rollout.py [--only scaling --workers 1,2,4]
 
 Writes benchmarks/results/rollout.json or scaling.json, from which docs/performance.md is made. Take it on a machine that
 does nothing else.
