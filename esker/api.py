@@ -59,11 +59,12 @@ class Run(loading.Run):
     ) -> Video:
         """Record episodes, shown in notebooks; `episodes`, `max_steps`, `seed`, `size`, `fps` as for `esker render`."""
         target = None if output is None else Path(output)
-        found = render(self.path, str(checkpoint), Options(**options), target, trust)
+        found = render(self.path, str(checkpoint), Options(**options), target, trust, self.env)
         return Video(found.files[0], found.checkpoint, found.returns)
 
     def evaluate(self, episodes: int = 100, checkpoint: str | int = "best", **options: Any) -> Evaluation:
         """Evaluate a checkpoint over seeded episodes; options are those of `esker.evaluate`: seed, workers, env, trust."""
+        options.setdefault("env", self.env)
         return loading.evaluate(self.path, episodes=episodes, checkpoint=checkpoint, **options).evaluation
 
     def export(
@@ -84,7 +85,7 @@ class Run(loading.Run):
 
     def resume(self, **changes: Unpack[ResumeChanges]) -> Run:
         """Continue the run, as `esker.resume` does; returns it."""
-        return resume(self.path, **changes)
+        return resume(self.path, env=self.env, **changes)
 
     def __repr__(self) -> str:
         texts = [f"{name} {text}" if name.startswith("best") else text for name, text in describe_run(self)]
@@ -288,7 +289,8 @@ def _run(begun: Session, observer: Observer | None, callbacks: Callbacks) -> Run
     assert isinstance(begun.folder, RunFolder)
     if _elsewhere(config, callbacks):
         return _watch(begun.folder, begun.environment, watching, begun.notices)
-    return Run(begun.folder.path, runner.run(begun, with_backends(watching, config.log), callbacks))
+    outcome = runner.run(begun, with_backends(watching, config.log), callbacks)
+    return Run(begun.folder.path, outcome, getattr(begun.environment, "factory", None))
 
 
 def _watch(folder: RunFolder, environment: Any, observer: Observer, notices: list[str]) -> Run:

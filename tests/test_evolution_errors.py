@@ -192,6 +192,11 @@ def test_a_save_path_that_cannot_be_written_is_refused_before_the_run(tmp_path: 
             esker.Evolution(model(), one, save_path=path, **FAST)
 
 
+def test_a_save_path_needs_no_suffix(tmp_path: Path) -> None:
+    esker.Evolution(model(), one, save_path=tmp_path / "weights", **FAST).run(1)
+    assert torch.load(tmp_path / "weights", weights_only=True).keys() == model().state_dict().keys()
+
+
 def test_a_save_path_that_vanishes_under_way_is_reported_and_the_model_kept(tmp_path: Path) -> None:
     x, path = torch.ones(2), tmp_path / "weights" / "w.pt"
     evolution = esker.Evolution(x, lambda x: -(x**2).sum(), lr=0.1, save_path=path, **FAST)

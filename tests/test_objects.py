@@ -71,6 +71,22 @@ def test_what_is_no_network_is_refused() -> None:
         module_network("gone:<Net>", (3,), 2, images=False)
 
 
+def test_a_run_keeps_the_environment_it_was_trained_on(tmp_path: Path) -> None:
+    small = {"population": 2, "hidden": (2,), "generations": 1, "quiet": True, "workers": 0, "preset": None}
+    run = esker.train(worlds.Corridor(length=3), run_dir=str(tmp_path / "run"), **small)
+    assert run.evaluate(episodes=2, workers=0).episodes == 2
+    assert len(run.resume(generations=2, quiet=True).resume(generations=3, quiet=True).history) == 3
+    with pytest.raises(UsageError, match=r"Corridor>' cannot render: it was given as an instance"):
+        run.render()
+    with pytest.raises(UsageError, match=r"was a Python object; pass it again, as esker\.evaluate\(run_dir, env=…\)"):
+        esker.evaluate(run.path, episodes=1)
+
+
+def test_network_that_takes_something_else_is_told_what_it_is_given(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"as Class\(\(3,\), 2\), the observation's shape and the number of outputs: TypeError"):
+        module_network(network_name(lambda inputs, outputs: torch.nn.Linear(inputs, outputs)), (3,), 2, images=False)
+
+
 def test_images_that_the_user_flattens_are_vectors_for_training_and_for_the_loaded_policy(tmp_path: Path) -> None:
     options = {"population": 4, "hidden": (4,), "generations": 1, "center_episodes": 1, "quiet": True, "workers": 0}
     flat = "gymnasium.wrappers:FlattenObservation"

@@ -42,7 +42,8 @@ def pickle_weights(path: Path, weights: list[torch.Tensor]) -> None:
 
 def _write(path: Path, model: Any, safetensors: bool) -> None:
     if not safetensors:
-        torch.save(model.state_dict() if isinstance(model, nn.Module) else model, path)
+        with path.open("wb") as file:  # by a name without a suffix torch would not make an archive
+            torch.save(model.state_dict() if isinstance(model, nn.Module) else model, file)
         return
     from safetensors.torch import save_file, save_model
 

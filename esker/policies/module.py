@@ -155,7 +155,8 @@ def build(path: str, shape: tuple[int, ...], outputs: int, seed: int, maker: Mak
         except Exception as error:
             text = named_line(error)
             given = ", ".join(map(str, arguments))
-            raise UsageError(f"network {path!r} cannot be made as Class({given}): {text}") from error
+            meaning = ", the observation's shape and the number of outputs" if arguments else ""
+            raise UsageError(f"network {path!r} cannot be made as Class({given}){meaning}: {text}") from error
     if not isinstance(module, torch.nn.Module):
         raise UsageError(f"network {path!r} made a {type(module).__name__}; expected a torch.nn.Module")
     return module.eval().requires_grad_(False)

@@ -40,9 +40,10 @@ MOST_EPISODES = 1_000_000
 class Run:
     """A run folder, to look at and to use."""
 
-    def __init__(self, path: str | Path, outcome: Outcome | None = None) -> None:
+    def __init__(self, path: str | Path, outcome: Outcome | None = None, env: Callable[..., Env] | None = None) -> None:
         self.folder = RunFolder.open(Path(path))
         self.outcome = outcome
+        self.env = env  # what made its environment, where that was a Python object
 
     @property
     def path(self) -> Path:
@@ -241,5 +242,8 @@ def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> En
     if factory is not None:
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
-        raise UsageError(f"the environment {config.env!r} was a callable; pass it again as esker.resume(run_dir, env=…)")
+        raise UsageError(
+            f"the environment {config.env!r} was a Python object; pass it again, as esker.evaluate(run_dir, env=…) or "
+            "esker.resume(run_dir, env=…)"
+        )
     return resolve(config.env, **options)[0]

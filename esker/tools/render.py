@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from esker.runs.loading import LoadedCheckpoint, environment_of, open_checkpoint
 from esker.runs.trust import Trust
 from esker.worlds.display import prepare_offscreen, require_display
 from esker.worlds.environments import Env, Environment, close_quietly, silence
+from esker.worlds.instances import Copies
 
 DEFAULT_FPS = 30.0
 MOST_PIXELS = 8_192
@@ -89,13 +90,23 @@ def checkpoints_of(path: Path, wanted: str) -> list[str]:
     return [str(generation) for generation in found]
 
 
-def render(path: Path, checkpoint: str, options: Options, output: Path | None = None, trust: Trust = False) -> Recording:
-    """Record a checkpoint as RUN/videos/checkpoint-N-return-R.mp4, or as the file or folder that `output` names."""
+def render(
+    path: Path,
+    checkpoint: str,
+    options: Options,
+    output: Path | None = None,
+    trust: Trust = False,
+    made_by: Callable[..., Env] | None = None,
+) -> Recording:
+    """Record a checkpoint as RUN/videos/checkpoint-N-return-R.mp4, or as the file or folder that `output` names.
+
+    `made_by` makes the environment where the run was trained on a Python object.
+    """
     options.check()
-    trained = open_checkpoint(path, checkpoint, trust, unused=frozenset())
+    trained = open_checkpoint(path, checkpoint, trust, unused=frozenset() if made_by is None else frozenset({"env"}))
     prepare_offscreen(trained.config.env)
     with silence():
-        env = open_environment(trained, "rgb_array", options.size)
+        env = open_environment(trained, "rgb_array", options.size, made_by)
     folder, name = _target(path, output)
     refuse_link(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +119,7 @@ def render(path: Path, checkpoint: str, options: Options, output: Path | None = 
                 if episode and trained.config.fresh_environments:  # where reset alone would not repeat eval's episode
                     close_quietly(env)
                     with silence():
-                        env = open_environment(trained, "rgb_array", options.size)
+                        env = open_environment(trained, "rgb_array", options.size, made_by)
                 if episode:
                     video.pause(round(BREAK_SECONDS * fps))
                 episodes.append(Episode(episode))
@@ -141,16 +152,22 @@ def watch(path: Path, checkpoint: str, options: Options, trust: Trust = False) -
     return Recording(trained.snapshot.generation, returns, lengths, frames, [], trained.notices)
 
 
-def open_environment(trained: LoadedCheckpoint, mode: str, size: tuple[int, int | None] | None = None) -> Env:
+def open_environment(
+    trained: LoadedCheckpoint,
+    mode: str,
+    size: tuple[int, int | None] | None = None,
+    made_by: Callable[..., Env] | None = None,
+) -> Env:
     """The run's environment in a render mode. One that cannot render raises UsageError."""
-    environment = environment_of(trained.config)
+    environment = environment_of(trained.config, made_by)
     view = camera(environment, size) if mode == "rgb_array" else {}
     try:
         env = environment.make(render_mode=mode, **view)
     except UsageError as error:
         if "render_mode" not in str(error):
             raise
-        raise UsageError(f"environment {environment.name!r} cannot render: it does not take render_mode={mode!r}") from error
+        why = "it was given as an instance" if isinstance(made_by, Copies) else f"it does not take render_mode={mode!r}"
+        raise UsageError(f"environment {environment.name!r} cannot render: {why}") from error
     modes = env.metadata.get("render_modes") or []
     if env.render_mode != mode or (mode not in modes and "rgb_array" not in modes):
         close_quietly(env)
