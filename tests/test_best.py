@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import esker
+from esker.algorithms.loop import conclude
 from esker.algorithms.progress import CERTAIN, Progress, lower_bound
+from esker.algorithms.snapshot import Snapshot
 from esker.config.options import ESConfig
 
 CONFIG = ESConfig()
@@ -68,7 +72,7 @@ def test_the_last_policy_takes_part_in_the_choice(tmp_path: Path) -> None:
     final = json.loads((tmp_path / "run" / "final.json").read_text())
     assert final["generation"] == len(run.history)
     assert run.folder.best_file.read_text().strip() == f"{final['generation']:06d}"
-    assert run.best_return == final["best_return"]
+    assert (run.best_return, final["best_episodes"]) == (final["best_mean"], CERTAIN)
     assert final["best_return"] == final["center_return"]  # of too few episodes for neighbours to count: its own mean
     returns, _ = esker.evaluate(run.path, episodes=1, workers=0)
     assert returns.checkpoint == final["generation"]
@@ -84,3 +88,50 @@ def test_a_run_that_continues_sees_the_last_centre_again_as_its_next_generation(
     final = json.loads((tmp_path / "run" / "final.json").read_text())
     rows = esker.resume(tmp_path / "run", generations=3, quiet=True).history
     assert rows[2]["center_return"] == pytest.approx(final["center_return"], rel=1e-12)
+
+
+class Told:
+    """A state that ends after readings of `means`, and a record of its snapshots, as `conclude` sees them."""
+
+    config, generation = CONFIG, 5
+
+    def __init__(self, means: list[float]) -> None:
+        self.progress = told([[mean] * 5 for mean in means])
+        self.pointed = self.progress.best_generation
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.generation, {}, {})
+
+    def stored(self, generation: int) -> Snapshot | None:
+        return Snapshot(generation, {}, {})
+
+    def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
+        self.pointed = snapshot.generation
+
+
+@pytest.mark.parametrize(("last", "best"), [(90.0, 5), (-900.0, 4)])
+def test_the_best_is_reported_by_what_it_reaches_alone(last: float, best: int) -> None:
+    state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
+    row = conclude(state, state, [last] * 5, lambda snapshot: [100.0 * snapshot.generation, math.nan])
+    assert state.pointed == best
+    assert (row["best_mean"], row["best_episodes"]) == (100.0 * best, 1)
+    assert row["best_return"] < 50  # by which it was chosen: a mean with the centres before it
+
+
+class Push(gym.Env[Any, Any]):
+    """One step, whose reward is the action: every episode of a policy has the same return."""
+
+    observation_space, action_space = gym.spaces.Box(1, 1, (1,), np.float64), gym.spaces.Box(-9, 9, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return np.ones(1), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.ones(1), float(action[0]), True, False, {}
+
+
+def test_the_reported_best_is_that_of_its_checkpoint_and_not_of_those_before(tmp_path: Path) -> None:
+    small = {"population": 8, "network": "linear", "sigma": 0.5, "lr": 0.5, "generations": 8, "workers": 0, "preset": None}
+    run = esker.train(Push, run_dir=str(tmp_path / "run"), quiet=True, normalize_observations=False, **small)
+    assert run.history[-1]["best_return"] < run.history[-1]["center_return"] - 0.5  # it rises, and so does the mean, later
+    assert run.best_return == run.evaluate(2, workers=0).mean

@@ -60,7 +60,7 @@ LABELS = (
     "generation",
     "steps",
     "centre return",
-    "best centre",
+    "best running mean",
     "return mean",
     "centre rank",
     "episode length",

@@ -247,7 +247,7 @@ def test_any_generation_can_be_loaded_after_its_snapshot_is_gone(reference: eske
 
 def test_the_best_checkpoint_of_a_run_with_few_episodes_is_the_center_it_ended_with(reference: esker.Run) -> None:
     final = json.loads((reference.path / "final.json").read_text())
-    assert reference.best_return == final["best_return"]
+    assert reference.best_return == final["best_mean"]
     assert checkpoints.pointed(reference.folder.best_file) == final["generation"] == len(reference.history)
     assert center(reference, "best").tobytes() == center(reference, final["generation"]).tobytes()
 

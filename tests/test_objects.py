@@ -83,7 +83,7 @@ def test_a_run_keeps_the_environment_it_was_trained_on(tmp_path: Path) -> None:
 
 
 def test_network_that_takes_something_else_is_told_what_it_is_given(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"as Class\(\(3,\), 2\), the observation's shape and the number of outputs: TypeError"):
+    with pytest.raises(UsageError, match=r"Class\(\(3,\), 2\), the observation's shape and the number of outputs: Type"):
         module_network(network_name(lambda inputs, outputs: torch.nn.Linear(inputs, outputs)), (3,), 2, images=False)
 
 

@@ -18,6 +18,7 @@ from esker.algorithms.episodes_task import build_task, environment_options
 from esker.algorithms.facts import Facts
 from esker.algorithms.loop import Record, conclude
 from esker.algorithms.observer import Row
+from esker.algorithms.progress import CERTAIN
 from esker.algorithms.snapshot import Snapshot
 from esker.config.options import ESConfig, SynchronousConfig
 from esker.engines.demand import demand_of
@@ -121,7 +122,19 @@ class EvolutionStrategy(Center):
         """Evaluate the last centre as the next generation would: the same episodes, which are not committed yet."""
         plan = Plan(0, center=self.config.center_episodes, refuse=self._refuse if self.config.on_error == "stop" else None)
         engine.evaluate(self.job(), plan)
-        return conclude(record, self, [result.total for result in plan.of_center()])
+        return conclude(record, self, [result.total for result in plan.of_center()], lambda best: self._play(engine, best))
+
+    def _play(self, engine: Evaluates, snapshot: Snapshot) -> list[float]:
+        """The returns of a snapshot's centre, in episodes of generations to come: no choice was made by them."""
+        config, seen = self.config, self._statistics(snapshot)
+        wanted = 1 if config.on_device else min(CERTAIN, self.strategy.population * config.episodes_per_member)
+        returns: list[float] = []
+        for generation in range(self.generation + 1, self.generation + 1 + math.ceil(wanted / config.center_episodes)):
+            plan = Plan(0, center=config.center_episodes, refuse=self._refuse if config.on_error == "stop" else None)
+            normalizer = seen.normalizer() if self.task.normalize else None
+            engine.evaluate(Job.of_center(snapshot.arrays["center"], normalizer, generation), plan)
+            returns += [result.total for result in plan.of_center()]
+        return returns
 
     def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
         """Start from given parameters, with the statistics or the reference batch they were trained with."""
@@ -143,9 +156,13 @@ class EvolutionStrategy(Center):
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         super().restore(snapshot)
+        self.task = self.task.with_reference(snapshot.arrays.get("reference"))
+        self.statistics = self._statistics(snapshot)
+
+    @staticmethod
+    def _statistics(snapshot: Snapshot) -> Statistics:
         arrays, count = snapshot.arrays, snapshot.values["statistics_count"]
-        self.task = self.task.with_reference(arrays.get("reference"))
-        self.statistics = Statistics(count, arrays["statistics.total"].copy(), arrays["statistics.squares"].copy())
+        return Statistics(count, arrays["statistics.total"].copy(), arrays["statistics.squares"].copy())
 
     def close(self) -> None:
         """Free the noise table."""

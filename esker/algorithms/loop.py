@@ -29,6 +29,7 @@ class Record(Protocol):
     def write_final(self, reading: Row) -> None: ...
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
     def prune(self, keep: int | None) -> None: ...
+    def stored(self, generation: int) -> Snapshot | None: ...
 
 
 class State(Protocol):
@@ -96,17 +97,23 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
     return outcome
 
 
-def conclude(record: Record, state: State, returns: Sequence[float]) -> Row:
-    """Let the last centre take part in the choice of the best; returns its evaluation.
+def conclude(record: Record, state: State, returns: Sequence[float], play: Callable[[Snapshot], list[float]]) -> Row:
+    """Let the last centre take part in the choice of the best, then evaluate the best; returns both evaluations.
 
+    The mean by which the best was chosen includes centres before it. `play` returns what it reaches alone, in new episodes.
     Nothing of this is committed: a resumed run sees the same episodes as those of its next generation.
     """
     judged: Progress = copy.deepcopy(state.progress)
+    last = state.snapshot()
     if judged.improves(returns):
-        record.checkpoint(state.snapshot(), best=True)
+        record.checkpoint(last, best=True)
     judged.count_center(state.config, state.generation, returns)
-    center = statistics.fmean(returns)
-    return {"generation": state.generation, "center_return": center, "best_return": judged.best_return}
+    row = {"generation": state.generation, "center_return": statistics.fmean(returns), "best_return": judged.best_return}
+    if judged.best_generation is None:
+        return row
+    best = last if judged.best_generation == last.generation else record.stored(judged.best_generation)
+    played = [] if best is None else [value for value in play(best) if math.isfinite(value)]
+    return row | {"best_mean": statistics.fmean(played), "best_episodes": len(played)} if played else row
 
 
 def stopwatch() -> Lap:

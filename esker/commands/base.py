@@ -61,12 +61,24 @@ def next_commands(run: Run) -> None:
     """Print the result of a finished run and what to do next."""
     from esker.algorithms import registry
 
-    output, best = console(), run.best_return
+    output, best, of_python = console(), run.best_return, run.folder.algo in registry.OF_PYTHON
     if best is None:
         text = f"no generation was completed in {run.path}; episodes may be endless: try --max-episode-steps"
         output.print(text, highlight=False, soft_wrap=True)
         return
-    output.print(f"best centre return {best:,.1f} in {run.path}", highlight=False, soft_wrap=True)
-    look = "report" if run.folder.algo in registry.OF_PYTHON else "eval"  # a model of esker.Evolution is not a policy
+    text = f"reward {best:,.4g}" if of_python else _best_text(run, best)
+    output.print(f"best: {text}, in {run.path}", highlight=False, soft_wrap=True)
+    look = "report" if of_python else "eval"  # a model of esker.Evolution is not a policy
     text = f"next: esker {look} {run.path}   or   esker resume {run.path} --generations N"
     output.print(text, highlight=False, soft_wrap=True)
+
+
+def _best_text(run: Run, best: float) -> str:
+    """The best return, and whose it is: of the best checkpoint alone where the run's end evaluated it."""
+    from esker.runs.checkpoints import pointed
+    from esker.system.words import count
+
+    played = run.folder.judged_rows()[-1].get("best_episodes")
+    if played is None:
+        return f"running mean of the centre's returns {best:,.1f}"
+    return f"checkpoint {pointed(run.folder.best_file)}, mean return {best:,.1f} in {count(played, 'new episode')}"

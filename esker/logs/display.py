@@ -62,7 +62,7 @@ def cells(row: Row) -> list[Cell]:
         ("generation", f"{row['generation']:,}"),
         ("steps", f"{row['env_steps']:,} ({rate(row)})"),
         ("centre return", number(row["center_return"])),
-        ("best centre", number(row["best_return"])),
+        ("best running mean", number(row["best_return"])),
         ("return mean", f"{number(row['return_mean'])} ± {number(row['return_std'])}"),
         ("return max", number(row["return_max"])),
         ("centre rank", f"{row['center_rank']} of {row['members'] + 1}"),

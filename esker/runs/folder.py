@@ -22,7 +22,7 @@ from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.facts import Scan, append, load
 from esker.runs.facts import scan as scan_facts
 from esker.runs.files import open_plain, read_plain, read_small, refuse_link, stamp_of, write_whole
-from esker.runs.journal import parse_rows
+from esker.runs.journal import best_return, parse_rows, with_final
 from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
 from esker.system import disk
@@ -262,19 +262,12 @@ class RunFolder:
         write_whole(self.path / "final.json", json.dumps(reading) + "\n")
 
     def best_return(self, rows: list[dict[str, Any]] | None = None) -> float | None:
-        """The mean return by which the best centre was judged, the last one included; `rows`: the last of them suffice."""
-        judged = self.judged_rows(rows)
-        return next((row["best_return"] for row in reversed(judged) if row.get("best_return") is not None), None)
+        """The best centre's mean return; `rows`: the last of them suffice."""
+        return best_return(self.judged_rows(rows))
 
     def judged_rows(self, rows: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
         """The journal, followed by the last centre's evaluation."""
-        rows = self.rows() if rows is None else list(rows)
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-            final = json.loads(read_small(self.path / "final.json"))
-            if final["generation"] == (rows[-1]["generation"] + 1 if rows else 0):
-                float(final["best_return"] or 0)
-                rows.append(final)
-        return rows
+        return with_final(self.rows() if rows is None else rows, self.path / "final.json")
 
     def rows(self) -> list[dict[str, Any]]:
         """The journal, up to the first line that cannot be read; parsed again only when it has changed."""
@@ -321,6 +314,11 @@ class RunFolder:
             except DamagedCheckpoint as error:
                 notices.append(Damage(f"checkpoint {error}; using an older one and replaying the facts"))
         return None, notices
+
+    def stored(self, generation: int) -> Snapshot | None:
+        """The intact snapshot of a generation, if there is one."""
+        snapshot, _ = self.newest(generation)
+        return snapshot if snapshot is not None and snapshot.generation == generation else None
 
     def write_status(self, text: str) -> None:
         """Write the run's status, one line."""

@@ -62,7 +62,7 @@ class Run:
 
     @property
     def best_return(self) -> float | None:
-        """The mean return by which the best centre so far was judged, over its own and its neighbours' episodes."""
+        """The best centre's mean return: in episodes played when the run ended, else with the centres just before it."""
         return self.folder.best_return()
 
     @property

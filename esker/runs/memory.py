@@ -49,6 +49,10 @@ class MemoryRun:
     def prune(self, keep: int | None) -> None:
         """Old snapshots may go."""
 
+    def stored(self, generation: int) -> Snapshot | None:
+        """No snapshot is kept."""
+        return None
+
     def lock(self) -> None:
         """No other process can use it."""
 

@@ -47,9 +47,9 @@ class Job:
         return self.population.center
 
     @classmethod
-    def of_center(cls, center: Vector, normalizer: Normalizer | None = None) -> Job:
-        """A job that evaluates a centre and no members."""
-        return cls(Population(center, 0.0, 0, False, None, range(0)), normalizer)
+    def of_center(cls, center: Vector, normalizer: Normalizer | None = None, generation: int = 0) -> Job:
+        """A job that evaluates a centre and no members; `generation` chooses the episodes."""
+        return cls(Population(center, 0.0, generation, False, None, range(0)), normalizer)
 
 
 class Result(NamedTuple):
