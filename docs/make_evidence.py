@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import evidence_tables
 from evidence_curves import curve_svg
+from evidence_plots import updates_svg
+from evidence_text import load, stored
 
 ROOT = Path(__file__).parent.parent
 CURVES = ROOT / "docs" / "evidence" / "curves"
@@ -30,6 +32,8 @@ def wanted() -> dict[Path, str]:
             pages[page] = filled
     for result in evidence_tables.learning_results():
         pages[CURVES / f"{result.file}.svg"] = curve_svg(result.data)
+    if stored("peers"):
+        pages[CURVES / "peers-updates.svg"] = updates_svg(load("peers")["updates"])
     return pages
 
 

@@ -70,10 +70,11 @@ def test_native_is_the_default_where_it_covers_the_environment_and_is_stored(tmp
         (["Hopper-v5", "--wrapper", "gymnasium.wrappers:ClipAction"], "vectorizer native does not support wrapper"),
         (["Hopper-v5", "--time-aware"], "vectorizer native does not support time_aware"),
         (["worlds:Corridor"], "vectorizer native does not run your own environments (worlds:Corridor)"),
-        (
-            ["Hopper-v5", "--env-kwargs", '{"render_mode": "rgb_array"}'],
-            "does not take render_mode 'rgb_array' for Hopper-v5",
+        (  # without a display, making this one ends the process
+            ["Hopper-v5", "--env-kwargs", '{"render_mode": "human"}'],
+            "does not take render_mode 'human' for Hopper-v5",
         ),
+        (["Hopper-v5", "--env-kwargs", '{"gravity": 3}'], "does not take gravity 3 for Hopper-v5"),
         (
             ["Ant-v5", "--env-kwargs", '{"terminate_when_unhealthy": 1}'],
             "does not take terminate_when_unhealthy 1 for Ant-v5",

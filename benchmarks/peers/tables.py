@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 UPDATERS = ("esker", "evosax", "evox", "evotorch")
 
 
@@ -24,4 +26,16 @@ def as_markdown(found: dict[str, Any]) -> str:
         for row in found["updates"]:
             cells = [f"{s:.3g} s" if s is not None else "–" for s in (row["seconds"][name] for name in UPDATERS)]
             lines.append(f"| {row['population']:,} × {row['dimension']:,} | {' | '.join(cells)} |")
+        fits = {name: exponents(found["updates"], name) for name in UPDATERS}
+        cells = [f"N^{n:.2f} · d^{d:.2f}" for n, d in fits.values()]
+        lines.append(f"| fitted cost | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def exponents(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """The exponents of N and of d that fit a library's seconds best, by least squares of logarithms."""
+    kept = [row for row in rows if row["seconds"][name] is not None]
+    logs = np.log([[row["population"], row["dimension"]] for row in kept])
+    seconds = np.log([row["seconds"][name] for row in kept])
+    of_population, of_dimension, _ = np.linalg.lstsq(np.column_stack([logs, np.ones(len(kept))]), seconds)[0]
+    return float(of_population), float(of_dimension)

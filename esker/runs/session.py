@@ -20,7 +20,7 @@ from esker.runs.trust import Trust
 from esker.runs.warm_start import warm_start
 from esker.worlds.environments import Environment, probed, reset_is_exact
 from esker.worlds.limits import limited
-from esker.worlds.vectorizers import confirm_vectorizer
+from esker.worlds.vectorizers import confirm_vectorizer, refuse_uncovered
 
 
 @dataclass
@@ -51,6 +51,7 @@ class Session:
 def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Session:
     """A new run, in a new folder. `elsewhere`: a coordinator on a cluster continues it."""
     algorithm, environment, notices = request.algorithm, request.environment, list(request.notices)
+    refuse_uncovered(request.config, environment)
     with probed(environment, request.config.step_timeout) as probe:
         about = describe(probe)
         config, environment, capped = limited(request.config, environment, probe)

@@ -39,14 +39,19 @@ def exact_vectorizer(environment: Environment, fresh: bool = False) -> Vectorize
     return "native" if covered(environment) and not fresh else "gymnasium"
 
 
+def refuse_uncovered(config: Any, environment: Environment) -> None:
+    """Raises UsageError where native stepping was requested for what it does not cover; needs no environment to be made."""
+    if getattr(config, "vectorizer", None) == "native" and (why := refusal(environment)) is not None:
+        raise UsageError(why)
+
+
 def choose_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[C, list[str]]:
     """Choose who steps; `auto` also considers EnvPool, which is never chosen without a notice.
 
     A requested vectoriser that does not fit raises UsageError.
     """
     asked = config.vectorizer
-    if asked == "native" and (why := refusal(environment)) is not None:
-        raise UsageError(why)
+    refuse_uncovered(config, environment)
     if asked == "envpool" or (asked == "auto" and not covered(environment) and not config.fresh_environments):
         from esker.worlds.envpool import check_pool
 
