@@ -98,6 +98,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--members", type=int, default=256)
     parser.add_argument("--prompts", type=int, default=32)
     parser.add_argument("--shapes", nargs="+", default=["16x32", "16x5"], help="prompt tokens x new tokens, for speed")
+    parser.add_argument("--rounds", type=int, default=5, help="of inference and population in turns, for speed")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1])
     parser.add_argument("--modes", nargs="+", default=["captured", "compiled and captured", "eager"])
     return parser.parse_args()
@@ -119,7 +120,7 @@ def speed(options: argparse.Namespace, language: LanguageModel, device: torch.de
     jobs: list[Callable[[], dict[str, Any]]] = []
     for mode, (length, new), rank in itertools.product(options.modes, shapes, options.ranks):
         shape = language_speed.Shape(options.members, options.prompts, length, new, rank, dtype)
-        jobs.append(lambda shape=shape, mode=mode: language_speed.compare(language, shape, device, mode))
+        jobs.append(lambda shape=shape, mode=mode: language_speed.compare(language, shape, device, mode, options.rounds))
     first = language_speed.Shape(options.members, options.prompts, *shapes[0], 1, dtype)
     jobs.append(lambda: language_speed.one_by_one(language, first, device, "captured"))
     for job in jobs:

@@ -122,15 +122,16 @@ def compare(language: LanguageModel, shape: Shape, device: torch.device, mode: s
     _reset(device)
     start = time.perf_counter()
     inference = Inference(language, shape, shape.members * shape.prompts, device, mode)
-    seconds_of(inference, device, 2)
+    seconds_of(inference, device, 1)
     inference_memory, inference_setup = _memory(device), time.perf_counter() - start
     start = time.perf_counter()
     population = Population(language, shape, device, mode)
-    seconds_of(population, device, 2)
+    seconds_of(population, device, 1)
     setup = time.perf_counter() - start
-    pairs = [(seconds_of(inference, device, 2), seconds_of(population, device, 2)) for _ in range(rounds)]
+    count = 2 if shape.new <= 32 else 1
+    pairs = [(seconds_of(inference, device, count), seconds_of(population, device, count)) for _ in range(rounds)]
     population.update = False
-    without = statistics.median(seconds_of(population, device, 2) for _ in range(rounds))
+    without = statistics.median(seconds_of(population, device, count) for _ in range(rounds))
     pure = statistics.median(a for a, _ in pairs)
     whole = statistics.median(b for _, b in pairs)
     return {

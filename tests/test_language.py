@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from support import dense
@@ -27,7 +28,7 @@ from esker.language.evolution import linear_weights
 from esker.language.generation import Decoding, Generator
 from esker.language.models import check_folder
 from esker.language.prompts import decode, stop_ids, tokenize
-from esker.language.scoring import score_rows
+from esker.language.scoring import member_scores, score_rows
 
 CPU = torch.device("cpu")
 PROMPTS = ["1+2=", "12+345=", "a", "(3-4)*5="]
@@ -137,6 +138,17 @@ def evolution(language: LanguageModel, **options: Any) -> LanguageEvolution:
 
 def flat_of(language: LanguageModel) -> torch.Tensor:
     return torch.cat([parameter.detach().reshape(-1) for parameter in language.model.parameters()])
+
+
+def test_balanced_scores_count_a_rare_success_more_and_rank_equal_members_equally() -> None:
+    table = np.tile([1.0, 0.0, 0.5], (100, 1))
+    table[:50, 2] = 0.0  # half of the members differ on the third prompt
+    table[7, 1] = 1.0  # one succeeds on the second
+    plain, balanced = member_scores(table, False), member_scores(table, True)
+    assert plain[7] - plain[8] == pytest.approx(1 / 3)
+    assert balanced[7] - balanced[8] > 1.5 * (balanced[60] - balanced[8]) > 0
+    assert balanced.mean() == pytest.approx(plain.mean())
+    assert len(set(balanced[8:50].round(12))) == 1
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

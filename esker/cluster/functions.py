@@ -8,6 +8,7 @@ import numpy as np
 
 from esker.cluster.submit import MOST_PACKED, pack
 from esker.errors import RunError
+from esker.functions.lowrank.batches import LowRankBatches
 from esker.functions.pickling import check_sendable
 from esker.functions.problem import Problem
 from esker.functions.state import FunctionEvolution
@@ -20,6 +21,8 @@ def pack_problem(problem: Problem, state: FunctionEvolution, note: Callable[[str
     raises UsageError.
     """
     flat = state.flat
+    if isinstance(state.task, LowRankBatches):  # its loop updates the model, on a device
+        return None
     if state.task.device != "cpu" or any(tensor.device.type != "cpu" for tensor in flat.tensors):
         return None
     values = flat.read()

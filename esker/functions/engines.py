@@ -17,6 +17,7 @@ from esker.engines.threads import ThreadEngine
 from esker.errors import RunError, UsageError
 from esker.functions.batches import BatchEngine
 from esker.functions.lowrank.batches import LowRankBatches, LowRankEngine
+from esker.functions.lowrank.fleet import LowRankFleet
 from esker.functions.pickling import check_sendable
 from esker.functions.problem import machine
 from esker.functions.state import FunctionEvolution
@@ -31,7 +32,7 @@ def open_engine(state: FunctionEvolution, site: Site) -> Engine:
     """The engine of a configuration. What cannot be sent to its workers raises UsageError."""
     config, task, table = state.config, state.task, state.table
     if isinstance(task, LowRankBatches):
-        return LowRankEngine(replace(task, note=site.note))
+        return _low_rank(config, task, state.strategy, site)
     if not isinstance(task, Functions):
         return BatchEngine(task, table)
     if state.server is not None:
@@ -48,6 +49,14 @@ def open_engine(state: FunctionEvolution, site: Site) -> Engine:
     except Exception as error:  # whatever a user's object raises when it is pickled
         check_sendable(task.subject, task.call.function)
         raise RunError(f"worker processes could not be started: {error}") from error
+
+
+def _low_rank(config: EvolutionConfig, task: LowRankBatches, strategy: Any, site: Site) -> Engine:
+    """An engine in this process, or as many as the GPUs of a cluster have room for."""
+    if config.engine == "local":
+        return LowRankEngine(replace(task, note=site.note))
+    demand = demand_of(config, config.workers)
+    return LowRankFleet(task, strategy, demand, site.note, config.timeout, config.inexact)
 
 
 def _on_nodes(config: EvolutionConfig, task: Functions, table: NoiseTable | None, site: Site) -> Engine:

@@ -24,7 +24,7 @@ def check_form(reward: Function | None, reward_batch: Function | None, options: 
         raise UsageError("members_per_batch is for reward_batch; reward(model) is given one member at a time")
     if reward_batch is None and options.get("noise") == "low-rank":
         raise UsageError("noise='low-rank' evaluates many members at once; give reward_batch(members) instead of reward")
-    if reward_batch is not None:
+    if reward_batch is not None and (options.get("noise"), options.get("engine")) != ("low-rank", "ray"):
         for name in [*(name for name in ONE_BY_ONE if name in options), *(["test_kwargs"] if tests else [])]:
             raise UsageError(f"{name} is for reward(model); reward_batch is called in this process, in batches")
 

@@ -42,10 +42,10 @@ class LanguageEvolution:
     """Members complete prompts, `score(prompt, completion)` rates them, the model moves towards what scored better.
 
     `held_out` prompts are completed by the unperturbed model every `evaluate_every` generations; a completion counts as
-    right when its score is at least `right`. `chat` puts prompts into the tokenizer's chat template; `template`, a
-    function of the prompt, replaces it. `temperature=0` takes the most likely token. All other options are those of
-    `esker.Evolution` with low-rank noise; by default the weights of every linear layer but the head move. Wrong
-    requests raise UsageError.
+    right when its score is at least `right`. `balance` weighs a prompt the more, the less members differ on it. `chat` puts
+    prompts into the tokenizer's chat template; `template`, a function of the prompt, replaces it. `temperature=0` takes the
+    most likely token. All other options are those of `esker.Evolution` with low-rank noise; by default the weights of every
+    linear layer but the head move. Wrong requests raise UsageError.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class LanguageEvolution:
         template: Callable[[str], str] | None = None,
         right: float = 1.0,
         evaluate_every: int = 10,
+        balance: bool = False,
         params: Filter | None = None,
         capture: bool = True,
         compile: bool = False,
@@ -91,6 +92,7 @@ class LanguageEvolution:
             seed=int(options.get("seed", 0)),
             right=right,
             evaluate_every=evaluate_every,
+            balance=balance,
             speedups=Speedups(capture, compile),
             note=self.display.note,
             on_held_out=self._held_out,

@@ -14,6 +14,7 @@ from esker.errors import RunError
 from esker.language.models import LanguageModel
 from esker.language.prompts import decode
 
+FLOOR = 0.1  # of a prompt's spread, so that a single lucky member does not decide
 Score = Callable[[str, str], float]  # (prompt, completion) -> the higher the better; called once for equal arguments
 
 
@@ -30,6 +31,17 @@ class Scored:
     def by_row(self) -> NDArray[np.float64]:
         """The score of every row."""
         return self.values[self.inverse]
+
+
+def member_scores(table: NDArray[np.float64], balance: bool) -> NDArray[np.float64]:
+    """A score for each member from (members, prompts) scores: their mean, or with prompts weighted by 1/(spread + 0.1).
+
+    Where nearly all members agree on a prompt, its mean hides the few that differ; weighted, they count.
+    """
+    if not balance:
+        return table.mean(1)
+    weights = 1 / (table.std(0) + FLOOR)
+    return table.mean() + ((table - table.mean(0)) * weights).sum(1) / weights.sum()
 
 
 def score_rows(

@@ -15,8 +15,12 @@ from esker.functions.lowrank.normals import uniforms
 from esker.language.generation import Decoding, Generator, Speedups
 from esker.language.models import LanguageModel
 from esker.language.prompts import Tokens
-from esker.language.scoring import Score, Scored, score_rows
+from esker.language.scoring import Score, Scored, member_scores, score_rows
 from esker.noise.address import Purpose, generator
+
+
+def _silent(text: str) -> None:
+    """The notices of other processes are not shown."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +47,22 @@ class LanguageTask:
     seed: int
     right: float = 1.0
     evaluate_every: int = 10
+    balance: bool = False
     speedups: Speedups = field(default_factory=Speedups)
     note: Callable[[str], None] = print
     on_held_out: Callable[[HeldOut], None] | None = None
     tokens: int = 0  # completion tokens made so far
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "score": 0.0})
     _generator: Generator | None = None
+    _reports: list[HeldOut] | None = None  # None: in the user's process
     _at: int = -1  # the generation that the held-out prompts were last evaluated in
 
     def __call__(self, members: LowRankMembers) -> torch.Tensor:
         """(members,) mean scores on this generation's prompts."""
         generation = members.generation
         make = self._generator_for(members)
-        if self.held_out is not None and generation % self.evaluate_every == 0 and self._at != generation:
+        wanted = self.held_out is not None and generation % self.evaluate_every == 0
+        if wanted and not members.start and self._at != generation:  # by the engine that evaluates the first members
             self._at = generation
             self._evaluate(members, make, generation)
         chosen = self._chosen(generation)
@@ -66,7 +73,7 @@ class LanguageTask:
         )
         self.tokens += rows.numel()
         found = self._timed("score", lambda: self._scored(self.train, owners, rows))
-        return torch.from_numpy(found.by_row.reshape(len(members), -1).mean(1))
+        return torch.from_numpy(member_scores(found.by_row.reshape(len(members), -1), self.balance))
 
     def _timed(self, what: str, do: Callable[[], Any]) -> Any:
         start = time.perf_counter()
@@ -115,11 +122,32 @@ class LanguageTask:
         """The centre on the held-out prompts, in the shape of a generation, with every member at the centre."""
         assert self.held_out is not None
         with members.loaded.centered():
-            found = complete(make, self.held_out, self._half(make))
+            rows = complete(make, self.held_out, self._half(make))
         owners = torch.arange(len(self.held_out))
-        scored = self._scored(self.held_out, owners, found.cpu())
+        scored = self._scored(self.held_out, owners, rows.cpu())
+        found = held_out(generation, scored, self.held_out, self.right)
         if self.on_held_out is not None:
-            self.on_held_out(held_out(generation, scored, self.held_out, self.right))
+            self.on_held_out(found)
+        elif self._reports is not None:
+            self._reports.append(found)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For an engine in another process: without graphs and displays; what it finds is taken from it as reports."""
+        here: dict[str, Any] = {"_generator": None, "note": _silent, "on_held_out": None, "tokens": 0, "_reports": []}
+        return {**vars(self), "train": self.train.to(torch.device("cpu")), **here}
+
+    def take_reports(self) -> tuple[int, list[HeldOut]]:
+        """Tokens made and held-out evaluations since the last call."""
+        taken = self.tokens, list(self._reports or ())
+        self.tokens, self._reports = 0, []
+        return taken
+
+    def report(self, reports: tuple[int, list[HeldOut]]) -> None:
+        """What an engine in another process found."""
+        self.tokens += reports[0]
+        for found in reports[1]:
+            if self.on_held_out is not None:
+                self.on_held_out(found)
 
     def _half(self, make: Generator) -> torch.Tensor | None:
         return None if self.decoding.temperature == 0 else torch.full_like(make.noise, 0.5)

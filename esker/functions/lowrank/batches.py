@@ -74,17 +74,25 @@ class LowRankEngine:
 
     def evaluate(self, job: LowRankJob, plan: Batch) -> None:
         """Fill the plan. A failure raises RunError, or becomes NaN where failed members rank last."""
+        self.write(job.strategy.center)
+        start, count = 0, len(plan.fitness) // self.mirror
+        while start < count:
+            try:
+                start += self.chunk(job.strategy, start, plan)
+            except torch.OutOfMemoryError as error:
+                self._halve(error)
+
+    def chunk(self, strategy: LowRankES, start: int, plan: Batch) -> int:
+        """Evaluate the directions from `start` on; the centre's evaluations follow the members of the first chunk."""
         with generators_kept(True), no_fast_path():
-            self._write(job.strategy.center)
-            start, count = 0, len(plan.fitness) // self.mirror
-            while start < count:
-                try:
-                    start += self._chunk(job.strategy, start, plan)
-                except torch.OutOfMemoryError as error:
-                    self._halve(error)
+            return self._chunk(strategy, start, plan)
+
+    def size(self, directions: int) -> int:
+        """How many directions a chunk has, in chunks as equal as can be."""
+        most = max(1, directions if self._size is None else self._size // self.mirror)
+        return -(-directions // -(-directions // min(most, directions)))
 
     def _chunk(self, strategy: LowRankES, start: int, plan: Batch) -> int:
-        """Evaluate the next directions; the centre's evaluations follow the members of the first chunk."""
         count, spare = len(plan.fitness) // self.mirror, -(-len(plan.center) // self.mirror)
         members = self._loaded(count, spare)
         chosen = range(start, min(start + members.loaded.directions - spare, count))
@@ -100,9 +108,8 @@ class LowRankEngine:
         return len(chosen)
 
     def _loaded(self, directions: int, spare: int) -> LowRankMembers:
-        """The converted module with room for one chunk, in chunks as equal as can be."""
-        most = max(1, directions if self._size is None else self._size // self.mirror)
-        size = -(-directions // -(-directions // min(most, directions))) + spare
+        """The converted module with room for one chunk and the centre."""
+        size = self.size(directions) + spare
         if self._members is None or self._members.loaded.directions != size:
             loaded = Loaded(self.task.parts, size, self.mirror, self.task.dtype, self.device)
             layers = convert(self.module, self.task.parts, loaded)
@@ -130,7 +137,7 @@ class LowRankEngine:
             check_members(self.task.subject, self.flat, members, self.task.note)
         return finite(values, where, self.task.failures_stop)
 
-    def _write(self, center: torch.Tensor) -> None:
+    def write(self, center: torch.Tensor) -> None:
         """Copy the centre into the evaluated module, with a cast."""
         parts = [self.task.parts.parts[place] for place in self.flat.layout.places]
         with torch.no_grad():

@@ -53,6 +53,7 @@ class LowRankES:
         self.sigma = float(rates.sigma)
         self.lr = float(rates.lr)
         self.generation = 0
+        self.told: NDArray[np.float64] | None = None  # the fitness of the last generation, for replicas of this strategy
         self._drawn: tuple[int, range, torch.Tensor] | None = None  # generation, directions, their normals
         self._center = torch.nn.Parameter(start.to(device, torch.float32).clone(), requires_grad=False)
         self.anchor = self.center.clone() if rates.anchor_decay else None
@@ -99,6 +100,7 @@ class LowRankES:
         weights[chosen] = shape(self.rates.shaping, values[chosen])
         by_pair = by_direction(weights, self.rates.antithetic)
         gradient = self.weighted_sum(by_pair / (len(chosen) * self.sigma))
+        self.told = values
         return self._step(gradient, entropy(by_pair))
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> torch.Tensor:
@@ -149,6 +151,10 @@ class LowRankES:
         self.lr *= self.rates.lr_decay
         self.sigma *= self.rates.sigma_decay
         return done
+
+    def digest(self) -> int:
+        """A number by which replicas on other machines notice a centre of other bits."""
+        return int(self.center.view(torch.int32).sum(dtype=torch.int64))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that moves, as copies on the CPU."""
