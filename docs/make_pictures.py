@@ -115,7 +115,13 @@ def screenshots(page: Path, sweep: Path) -> None:
 
 def videos() -> None:
     """Small GIFs of the policies that come with esker."""
-    lengths = {"cartpole/es": 150, "halfcheetah/ars": 60, "swimmer/ars": 50}
+    lengths = {
+        "cartpole/es": 150,
+        "halfcheetah/ars": 60,
+        "swimmer/ars": 50,
+        "lunarlander/es": 230,
+        "lunarlandercontinuous/pgpe": 230,
+    }
     for preset in esker.presets():
         if preset.policy is not None:
             target = PICTURES / f"{preset.name.replace('/', '-')}.gif"
