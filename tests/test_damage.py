@@ -184,6 +184,19 @@ def test_a_best_that_cannot_be_read_is_reported(damage: str, tmp_path: Path, cap
     )
 
 
+def test_a_flipped_bit_in_latest_changes_nothing(tmp_path: Path) -> None:
+    path = copy(tmp_path)
+    latest, snapshots = path / "latest", checkpoints.generations(path / "checkpoints")
+    whole = latest.read_bytes()
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        latest.write_bytes(flipped)
+        known = checkpoints.pointed(latest) in snapshots
+        notice = [] if known else ["latest is damaged: using the newest, generation 12"]
+        assert pointers.wanted(RunFolder(path), "latest", 12) == (12, notice)
+
+
 def test_a_best_that_names_another_snapshot_is_reported_and_repaired(tmp_path: Path) -> None:
     path = copy(tmp_path)
     best = path / "best"

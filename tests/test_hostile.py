@@ -77,7 +77,7 @@ def test_what_cannot_be_written_is_one_line(command: str, tmp_path: Path, capsys
     (tmp_path / "file").write_text("")
     target = {"export": "x", "render": "x.mp4", "plot": "x.png", "report": "x.html"}[command]
     assert main([command, str(small_run()), "-o", str(tmp_path / "file" / target)]) in (1, 2)
-    one_line(capsys)
+    assert str(tmp_path / "file") in one_line(capsys)
 
 
 def test_one_damaged_run_hides_no_other_in_a_served_report(tmp_path: Path) -> None:
@@ -96,6 +96,21 @@ def test_one_damaged_run_hides_no_other_in_a_served_report(tmp_path: Path) -> No
         server.shutdown()
     assert '"name":"good"' in first
     assert '"name":"bad"' not in first
+
+
+@pytest.mark.parametrize("command", ["report", "plot"])
+def test_a_damaged_run_that_is_named_hides_no_other(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = copy(tmp_path, "good"), copy(tmp_path, "bad")
+    shutil.rmtree(bad / "checkpoints")
+    (bad / "config.toml").write_text("population = = 3")
+    target = tmp_path / {"report": "x.html", "plot": "x.png"}[command]
+    assert main([command, str(good), str(bad), "-o", str(target)]) == 0
+    assert "note: left out: " in capsys.readouterr().err
+    assert target.exists()
+    assert main([command, str(bad), "-o", str(target)]) == 2
+    one_line(capsys)
 
 
 def test_a_server_that_is_not_ray_is_refused_at_once() -> None:

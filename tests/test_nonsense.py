@@ -24,6 +24,8 @@ CASES = [
     ([*TRAIN, "--momentum", "1e308", "--optimizer", "sgd"], "momentum"),
     ([*TRAIN, "--sigma", "1e30"], "sigma"),
     ([*TRAIN, "--lr", "1e300"], "lr"),
+    ([*TRAIN, "--sigma-decay", "1e300"], "sigma_decay"),
+    ([*TRAIN, "--lr-decay", "3"], "lr_decay"),
     ([*TRAIN, "--cap-factor", "2"], "cap_growth is for --adaptive-cap threshold"),
     ([*TRAIN, "--cap-growth", '{"factor": 1}'], "cap_growth: factor is 1.0; expected a number above 1"),
     ([*TRAIN, "--cap-growth", '{"fctor": 2}'], "cap_growth has no field 'fctor'; did you mean 'factor'?"),

@@ -57,3 +57,12 @@ def test_a_folder_that_a_restarted_coordinator_lacks_is_not_brought_home(path: P
     coordinator = answering(facts_length=[length], files=[Coordinator.files(gone)])
     with pytest.raises(RunError, match="which is gone"):
         viewer.bring_home(coordinator, "run", tmp_path / "home")
+
+
+def test_facts_of_a_killed_restoration_are_not_replaced_by_fewer(path: Path, tmp_path: Path) -> None:
+    files = copies.essentials(RunFolder(path))
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / "facts").write_bytes(files["facts"])  # a coordinator was killed before it wrote the configuration
+    copies.write(half, files | {"facts": b""})  # what the starter sent
+    assert copies.facts_length(half) == len(files["facts"])

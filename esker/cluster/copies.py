@@ -28,9 +28,14 @@ def essentials(folder: RunFolder, facts: bool = True) -> dict[str, bytes]:
 
 
 def write(path: Path, files: dict[str, bytes]) -> None:
-    """Lay the files out as a run folder: facts first, and last the configuration, without which it is nobody's run yet."""
+    """Lay the files out as a run folder: facts first, and last the configuration, without which it is nobody's run yet.
+
+    Facts that a former attempt left here, killed before the configuration was written, are kept where they go further.
+    """
     order = {"facts": -1, "config.toml": 1}
     for name in sorted(files, key=lambda name: order.get(name, 0)):
+        if name == "facts" and (path / name).is_file() and (path / name).read_bytes().startswith(files[name]):
+            continue
         disk.make_folder((path / name).parent)
         write_whole(path / name, files[name], durable=True)
 

@@ -24,7 +24,10 @@ class VideoWriter:
         av = _package("av")
         self.path, self.frames, self._size = path, 0, size
         self._av = av
-        self._container = av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"})
+        try:
+            self._container = av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"})
+        except OSError as error:  # PyAV does not name the file
+            raise OSError(error.errno, error.strerror, str(path)) from error
         self._stream = self._container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))
         self._stream.pix_fmt = "yuv420p"
         self._stream.options = {"crf": "23", "preset": "fast"}

@@ -23,16 +23,18 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
     pointed = checkpoints.pointed(file)
     if pointed is not None and not (folder.checkpoints / checkpoints.folder_name(pointed)).is_dir():
         pointed = None
-    rows = folder.judged_rows() if checkpoint == "best" else []
-    found = best_of(rows) if checkpoint == "best" else newest
-    if pointed is not None and (checkpoint == "latest" or _may_be_best(folder, pointed, found, rows)):
+    what = "is damaged" if file.exists() else "is missing"
+    if checkpoint == "latest":  # the newest, whatever the pointer names: it may name an older one after a crash or damage
+        return newest, [] if pointed is not None else [Damage(f"latest {what}: using the newest, generation {newest}")]
+    rows = folder.judged_rows()
+    found = best_of(rows)
+    if pointed is not None and _may_be_best(folder, pointed, found, rows):
         return pointed, []
     if found is None:  # no centre was evaluated yet: what there is, is the best
         return newest, []
-    what = "is damaged" if file.exists() else "is missing"
     if found > newest:
-        return newest, [Damage(f"{checkpoint} {what}: using the newest, generation {newest}")]
-    return found, [Damage(f"{checkpoint} {what}: by the journal it is generation {found}")]
+        return newest, [Damage(f"best {what}: using the newest, generation {newest}")]
+    return found, [Damage(f"best {what}: by the journal it is generation {found}")]
 
 
 def _may_be_best(folder: RunFolder, pointed: int, by_journal: int | None, rows: list[dict[str, Any]]) -> bool:

@@ -96,17 +96,21 @@ def read_run(path: Path, name: str | None = None) -> RunData:
 def read_runs(paths: Iterable[str | Path], skip: Callable[[str], None] | None = None) -> list[RunData]:
     """All runs that paths name, each under the shortest name that distinguishes it from the others.
 
-    A damaged run raises UsageError; with `skip`, one found inside a folder is left out, and `skip` called with the reason.
+    A damaged run raises UsageError; with `skip`, it is left out where another one can be read, and `skip` called with the
+    reason.
     """
-    asked = [Path(path) for path in paths]
-    folders, runs = find_runs(asked), []
+    folders, runs = find_runs(paths), list[RunData]()
+    damaged: list[UsageError] = []
     for path, name in zip(folders, _names(folders), strict=True):
         try:
             runs.append(read_run(path, name))
         except UsageError as error:
-            if skip is None or path in asked:
-                raise
-            skip(f"left out: {error}")
+            damaged.append(error)
+    if damaged and (skip is None or not runs):
+        raise damaged[0]
+    for problem in damaged:
+        assert skip is not None
+        skip(f"left out: {problem}")
     return runs
 
 
