@@ -94,7 +94,7 @@ def policies(arguments: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"sizes": network.sizes}
     stream = torch.cuda.Stream() if device.type == "cuda" else None
     for name, noise in (("low-rank", low_rank), ("full", table)):
-        for precise in (True, False):
+        for precise in (True,) if name == "full" else (True, False):
             torch.backends.cuda.matmul.allow_tf32 = not precise
             with torch.no_grad(), torch.cuda.stream(stream):
                 rows = open_rows(network, noise, arguments.members, device)

@@ -71,8 +71,13 @@ class DeviceSlots:
         self.normalizers = torch.zeros(2, len(self.tasks), 1, size, dtype=double, device=device)
         self.totals, self.signs, self.active = torch.zeros(3, rows, dtype=double, device=device).unbind()
         self.moments = torch.zeros(2, rows, size, dtype=double, device=device)  # sums of observations, of their squares
+        self.counting = torch.zeros(rows, 1, dtype=torch.bool, device=device)  # whose observations enter them
+        self.rewards = torch.zeros(rows, dtype=double, device=device)
+        self.spoiled = torch.zeros(rows, device=device)  # NaN where outputs are not finite: 0·∞ is not a number
         self._act = Graphed(self._actions, device)
-        self.worlds.step(self._act()[0])
+        self.worlds.step(self._act())
+        self._account = Graphed(self._pay, device)
+        self.moments.zero_()
         self._note_rows()
 
     @contextlib.contextmanager
@@ -90,6 +95,15 @@ class DeviceSlots:
         if job.normalizer is not None:
             frozen = np.stack([job.normalizer.mean, job.normalizer.inverse_std])
             self.normalizers[:, block, 0] = torch.from_numpy(frozen).to(self.device)
+        starts = getattr(self.worlds, "starts", None)
+        if starts is not None:
+            starts.expect(self._seeds_after(block, job))
+
+    def _seeds_after(self, block: int, job: Job) -> Numbers:
+        """The seeds of the next generation's episodes."""
+        task = self.tasks[block]
+        items = np.arange(task.center_episodes + len(job.population) * task.episodes_per_member)
+        return reset_seeds(task, job.generation + 1, *members_of(task, items))
 
     def free(self, block: int) -> Numbers:
         """A run's rows that are empty."""
@@ -133,20 +147,18 @@ class DeviceSlots:
         busy = self.items != IDLE
         self.busy = int(busy.sum())
         self._due = int(self.until[busy].min(initial=NEVER))
-        self._counting = torch.from_numpy(np.flatnonzero(self.counted & busy)).to(self.device)
+        self.counting.copy_(torch.from_numpy(self.counted & busy)[:, None])
 
     def step(self) -> dict[int, list[Result]]:
         """One step of all rows; returns the results of the episodes that ended, by run. Their rows are free then."""
-        if len(self._counting):
-            seen = self.observations[self._counting].double()
-            self.moments[:, self._counting] += torch.stack([seen, seen * seen])
-        actions, spoiled = self._act()
+        actions = self._act()
         try:
             observations, rewards, terminated = self.worlds.step(actions)
         except Exception as error:
             raise RunError(f"{self._describe(int(np.argmax(self.items != IDLE)))}: {describe_error(error)}") from error
         self.observations.copy_(observations)
-        self._pay(rewards, spoiled)
+        self.rewards.copy_(rewards)
+        self._account()
         self.tick += 1
         self.steps += self.busy
         over = None if terminated is None else terminated.cpu().numpy()  # waits for the device
@@ -156,21 +168,26 @@ class DeviceSlots:
         ended = np.flatnonzero((self.items != IDLE) & (late if over is None else late | over))
         return self._results(ended) if len(ended) else {}
 
-    def _actions(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Actions of all rows, and NaN for the return of a row whose outputs are not finite: 0·∞ is not a number."""
+    def _actions(self) -> torch.Tensor:
+        """Actions of all rows. The observations of episodes that count are added to their sums."""
         inputs = self.observations
         if self.task.statistics_size:
+            seen = torch.where(self.counting, inputs.double(), 0.0)
+            self.moments[0] += seen
+            self.moments[1] += seen * seen
             blocks = inputs.view(len(self.tasks), self.each, -1).double()
             scaled = (blocks - self.normalizers[0]) * self.normalizers[1]
             inputs = scaled.float().clamp(-CLIP, CLIP).flatten(0, 1)
         outputs = self.policies.forward(inputs.float())
-        return self.head(torch.nan_to_num(outputs)), 0.0 * outputs.sum(dim=1)
+        self.spoiled.copy_(0.0 * outputs.sum(dim=1))
+        actions: torch.Tensor = self.head(torch.nan_to_num(outputs))
+        return actions
 
-    def _pay(self, rewards: torch.Tensor, spoiled: torch.Tensor) -> None:
-        paid = rewards.double()
+    def _pay(self) -> None:
+        """Add the rewards of a step to the returns of episodes under way."""
         if self.task.sign_fitness:
-            self.signs += self.active * torch.sign(paid - self.task.survival_bonus)
-        self.totals += torch.where(self.active > 0, paid + spoiled, 0.0)
+            self.signs += self.active * torch.sign(self.rewards - self.task.survival_bonus)
+        self.totals += torch.where(self.active > 0, self.rewards + self.spoiled, 0.0)
 
     def _results(self, rows: Numbers) -> dict[int, list[Result]]:
         """The results of the episodes in some rows, which become free."""

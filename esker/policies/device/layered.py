@@ -9,7 +9,8 @@ import torch
 from esker.errors import UsageError
 from esker.noise.device import DevicePopulation, Numbers
 from esker.noise.directions import Noise
-from esker.policies.device.mlp import activation_of, affine
+from esker.policies.device.affine import affine
+from esker.policies.device.mlp import activation_of
 from esker.policies.device.parameters import RowParameters
 from esker.policies.layered import Layered
 from esker.policies.layers import Cell, Dense

@@ -10,6 +10,7 @@ from torch.nn import functional
 from esker.errors import UsageError
 from esker.noise.device import DevicePopulation, Numbers
 from esker.noise.directions import Noise
+from esker.policies.device.affine import affine
 from esker.policies.device.parameters import RowParameters
 from esker.policies.mlp import MLP
 
@@ -53,8 +54,3 @@ class DeviceMLP:
             if number < len(self.layers):
                 x = self.activation(x)
         return x
-
-
-def affine(weight: torch.Tensor, bias: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Each row's own W x + b."""
-    return torch.baddbmm(bias[:, :, None], weight, x[:, :, None])[:, :, 0]

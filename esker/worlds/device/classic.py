@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from esker.worlds.classic import CLASSIC, ClassicDefinition
-from esker.worlds.device.worlds import Seeds, Stepped, starts
+from esker.worlds.device.worlds import Seeds, Starts, Stepped
 from esker.worlds.torch_arrays import TorchArrays
 
 
@@ -17,12 +17,13 @@ class ClassicDeviceWorlds:
     def __init__(self, name: str, rows: int, device: torch.device, limit: int | None, **options: Any) -> None:
         self.definition: ClassicDefinition = CLASSIC[name](TorchArrays(device, torch.float64), **options)
         self.limit = limit
+        self.starts = Starts(self.definition.start)
         self.device = device
         self.state = torch.zeros(self.definition.variables, rows, dtype=torch.float64, device=device)
 
     def reset(self, rows: torch.Tensor, seeds: Seeds) -> torch.Tensor:
         """Begin episodes with the starts that Gymnasium draws from these seeds."""
-        drawn = torch.from_numpy(starts(self.definition.start, seeds))
+        drawn = torch.from_numpy(self.starts.take(seeds))
         state = drawn.to(self.device, torch.float64).T
         self.state[:, rows] = state
         return self._observe(state)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from esker.worlds.device.single import SingleWorld
-from esker.worlds.device.worlds import Seeds, Stepped, starts
+from esker.worlds.device.worlds import Seeds, Starts, Stepped
 
 AGENTS = 4
 STEPS = 100
@@ -30,12 +30,12 @@ class SwarmWorlds:
         self.place = torch.zeros(rows, agents, 2, device=device)
         self.velocity = torch.zeros(rows, agents, 2, device=device)
         self.beacons = torch.zeros(rows, agents, 2, device=device)
+        self.starts = Starts(lambda random: random.uniform(-1, 1, (2, agents, 2)))
         self._others = 1 - torch.eye(agents, device=device)
 
     def reset(self, rows: torch.Tensor, seeds: Seeds) -> torch.Tensor:
         """Agents and beacons anywhere, by the seed; agents at rest."""
-        size = (2, self.agents, 2)
-        drawn = torch.from_numpy(starts(lambda random: random.uniform(-1, 1, size), seeds)).float().to(self.device)
+        drawn = torch.from_numpy(self.starts.take(seeds)).float().to(self.device)
         self.place[rows], self.beacons[rows] = drawn[:, 0], drawn[:, 1]
         self.velocity[rows] = 0
         return _observe(drawn[:, 0], torch.zeros_like(drawn[:, 0]), drawn[:, 1])

@@ -15,7 +15,7 @@ import torch
 import warp
 
 from esker.system.cuda_graph import Graphed
-from esker.worlds.device.worlds import Seeds, Stepped, starts
+from esker.worlds.device.worlds import Seeds, Starts, Stepped
 from esker.worlds.mujoco_v5 import define
 from esker.worlds.torch_arrays import TorchArrays
 
@@ -24,6 +24,7 @@ warp.init()
 import mujoco_warp  # noqa: E402
 
 CLEARED = ("qacc_warmstart", "ctrl", "cfrc_ext", "qfrc_applied")  # what is cleared between episodes
+ROOM = {"Humanoid-v5": 96, "HumanoidStandup-v5": 96}  # constraints of a world, where MuJoCo Warp's 64 are too few
 LARGEST = 1e10  # mjMAXVAL: MuJoCo resets a world whose state is larger, or no number
 
 
@@ -40,7 +41,8 @@ class WarpWorlds:
         self._place = warp.device_from_torch(self.device)
         with warp.ScopedDevice(self._place):
             self._model = mujoco_warp.put_model(model)
-            self._data = mujoco_warp.make_data(model, nworld=rows)
+            self._data = mujoco_warp.make_data(model, nworld=rows, njmax=ROOM.get(name))
+        self.starts = Starts(lambda random: np.concatenate(self.definition.start(random)))
         self._make_arrays(rows)
         self._stream: Any = None
         self._physics = self._captured(self._steps)
@@ -59,8 +61,7 @@ class WarpWorlds:
 
     def reset(self, rows: torch.Tensor, seeds: Seeds) -> torch.Tensor:
         """Begin episodes with the starts that Gymnasium draws from these seeds."""
-        drawn = starts(lambda random: np.concatenate(self.definition.start(random)), seeds)
-        begin = torch.from_numpy(drawn).float().to(self.device)
+        begin = torch.from_numpy(self.starts.take(seeds)).float().to(self.device)
         coordinates = self.arrays["qpos"].shape[1]
         self.arrays["qpos"][rows], self.arrays["qvel"][rows] = begin[:, :coordinates], begin[:, coordinates:]
         for name in (*CLEARED, "time"):

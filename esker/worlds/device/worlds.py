@@ -7,6 +7,7 @@ attributes and methods. See docs/gpu.md for one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -42,7 +43,31 @@ class DeviceWorlds(Protocol):
 MakeWorld = Callable[..., DeviceWorlds]  # called as make_world(rows, device, **env_kwargs)
 
 
-def starts(draw: Callable[[np.random.Generator], Any], seeds: Seeds) -> NDArray[Any]:
-    """What is drawn from Gymnasium's generator of each seed, one row a seed; members of a pair share theirs."""
-    different, places = np.unique(seeds, return_inverse=True)
-    return np.stack([draw(seeding.np_random(seed)[0]) for seed in different.tolist()])[places]
+class Starts:
+    """What is drawn from Gymnasium's generator of each seed, one row a seed; members of a pair share theirs.
+
+    Thousands of generators take the CPU a tenth of a second, so those of the next generation are drawn while the device
+    steps this one's episodes.
+    """
+
+    MOST = 1 << 18  # starts that are kept
+
+    def __init__(self, draw: Callable[[np.random.Generator], Any]) -> None:
+        self._draw = draw
+        self._pool = ThreadPoolExecutor(1)
+        self._ahead: dict[int, NDArray[Any]] = {}
+
+    def expect(self, seeds: Seeds) -> None:
+        """Draw what will soon be taken."""
+        if len(self._ahead) > self.MOST:  # what was expected and never taken
+            self._ahead.clear()
+        self._pool.submit(lambda: self._ahead.update((seed, self._one(seed)) for seed in np.unique(seeds).tolist()))
+
+    def take(self, seeds: Seeds) -> NDArray[Any]:
+        """The starts of some episodes."""
+        different, places = np.unique(seeds, return_inverse=True)
+        ready = [(seed, self._ahead.pop(seed, None)) for seed in different.tolist()]
+        return np.stack([self._one(seed) if drawn is None else drawn for seed, drawn in ready])[places]
+
+    def _one(self, seed: int) -> NDArray[Any]:
+        return np.asarray(self._draw(seeding.np_random(seed)[0]))
