@@ -3,6 +3,7 @@
     python benchmarks/device.py policies --out policies.json
     python benchmarks/device.py bare --env Humanoid-v5 --members 8192 --seconds 30 --out bare.json
     python benchmarks/device.py generations --env Humanoid-v5 --members 8192 --seconds 120 --out generations.json
+    python benchmarks/device.py generations --env Humanoid-v5 --members 8192 --seeds 8 --seconds 120 --out seeds.json
     python benchmarks/device.py learn --env HalfCheetah-v5 --members 1024 --seconds 120 --out learn.json
 
 `--device cpu` runs everything without a GPU; add `--world torch --env Pendulum-v1` where MuJoCo Warp is not installed.
@@ -21,6 +22,7 @@ import numpy as np
 import torch
 
 import esker
+from esker.api import train_seeds
 from esker.config.device import device_name
 from esker.noise.device import DevicePopulation
 from esker.noise.lowrank import LowRankNoise
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--world")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--members", type=int, default=8192)
+    parser.add_argument("--seeds", type=int, default=1, help="runs in one batch, which share the members")
     parser.add_argument("--sizes", default="376,1024,1024,17", help="of the network of `policies`")
     parser.add_argument("--seconds", type=float, default=60.0, help="wall-clock budget")
     parser.add_argument("--set", action="append", default=[], help="option of esker.train, as sigma=0.05")
@@ -48,7 +51,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.device == "cpu":
         torch.set_num_threads(1)
-    measure = {"policies": policies, "bare": bare, "generations": generations, "learn": learn}[arguments.what]
+    measure = {"policies": policies, "bare": bare, "generations": generations, "learn": generations}[arguments.what]
     began = time.monotonic()
     found = {
         "what": arguments.what,
@@ -138,43 +141,40 @@ def bare(arguments: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def train(arguments: argparse.Namespace, **options: Any) -> tuple[esker.Run, dict[str, Any]]:
-    """A run on the device, within the budget of time."""
+def train(arguments: argparse.Namespace, folder: str, **options: Any) -> list[Any]:
+    """Runs on the device within the budget of time: one, or several seeds in one batch that share the members."""
     given = dict(pair.split("=", 1) for pair in arguments.set)
-    world = {} if arguments.world is None else {"world": arguments.world}
-    marks: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
-        run = esker.train(
-            arguments.env,
-            preset=None,
-            config={"population": arguments.members, **options, **given},
-            device=arguments.device,
-            run_dir=f"{folder}/run",
-            on_generation=lambda row: marks.append(time.monotonic()) and None,
-            **world,
-        )
-        evaluated = run.evaluate(episodes=20).summary() if hasattr(run, "evaluate") else {}
-        return run, {"history": run.history, "judged_in_gymnasium": evaluated}
+    config = {"population": arguments.members // arguments.seeds // 2 * 2, **options, **given}
+    place = {"device": arguments.device, "run_dir": folder} | ({"world": arguments.world} if arguments.world else {})
+    if arguments.seeds > 1:
+        return train_seeds(arguments.env, range(arguments.seeds), preset=None, config=config, **place)
+    return [esker.train(arguments.env, preset=None, config=config, **place)]
 
 
 def generations(arguments: argparse.Namespace) -> dict[str, Any]:
     """Useful steps/s over whole generations, update and commit included; the first one, which warms up, is left out."""
-    _, found = train(arguments, wall_time=arguments.seconds, sigma=0.02, hidden=(64, 64))
-    rows = found["history"]
-    first, last = rows[0], rows[-1]
-    steps, seconds = last["env_steps"] - first["env_steps"], last["wall_time"] - first["wall_time"]
+    with tempfile.TemporaryDirectory() as folder:
+        runs = train(arguments, f"{folder}/run", wall_time=arguments.seconds, sigma=0.02, hidden=(64, 64))
+        histories = [run.history for run in runs]
+        judged = [run.evaluate(episodes=20).summary() for run in runs] if arguments.what == "learn" else []
     kept = ("generation", "env_steps", "wall_time", "return_mean", "center_return", "episode_length_mean")
     return {
-        "generations": len(rows),
-        "steps_per_second": steps / seconds if seconds else None,
-        "rows": [{name: row[name] for name in kept} for row in rows],
-        "judged_in_gymnasium": found["judged_in_gymnasium"],
+        "seeds": arguments.seeds,
+        "generations": [len(rows) for rows in histories],
+        "steps_per_second": rate(histories),
+        "rows": [{name: row[name] for name in kept} for row in histories[0]],
+        "judged_in_gymnasium": judged,
     }
 
 
-def learn(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The returns of the centre over time and steps, and what Gymnasium says of the best one."""
-    return generations(arguments)
+def rate(histories: list[list[dict[str, Any]]]) -> float | None:
+    """Steps/s of all runs from the end of the slowest first generation to the last moment at which all were training."""
+    begin = max(rows[0]["wall_time"] for rows in histories)
+    end = min(rows[-1]["wall_time"] for rows in histories)
+    if end <= begin:
+        return None
+    points = [([row["wall_time"] for row in rows], [row["env_steps"] for row in rows]) for rows in histories]
+    return float(sum(np.interp(end, *each) - np.interp(begin, *each) for each in points) / (end - begin))
 
 
 if __name__ == "__main__":
