@@ -13,6 +13,8 @@ import evidence_functions
 import evidence_language
 import evidence_peers
 import evidence_speed
+import evidence_sweep
+import page_options
 from evidence_text import RESULTS, ROOT, load, million, number, table
 
 README = (  # what the README shows, in this order, with what the numbers alone do not tell
@@ -206,6 +208,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "cluster-model": evidence_speed.cluster_model,
     "reference-frames": reference_frames,
     "evolution": evolution,
+    "sweep": evidence_sweep.trials,
+    "options": page_options.options,
     "recovery": evidence_speed.recovery,
     "coordinator": evidence_speed.coordinator,
     "ray-ratio": evidence_speed.ray_ratio,

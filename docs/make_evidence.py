@@ -1,6 +1,7 @@
 """Writes every generated table of README.md and docs/ from benchmarks/results: python docs/make_evidence.py [--check]
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end -->`; docs/evidence_tables.py has a function for each NAME.
+Excerpts of the source are filled in by docs/page_code.py.
 Curves are drawn as small SVG files in docs/evidence/curves. `--check` writes nothing and fails where a file would change.
 """
 
@@ -16,6 +17,7 @@ import evidence_tables
 from evidence_curves import curve_svg
 from evidence_plots import updates_svg
 from evidence_text import load, stored
+from page_code import CODE, with_code
 
 ROOT = Path(__file__).parent.parent
 CURVES = ROOT / "docs" / "evidence" / "curves"
@@ -28,8 +30,8 @@ def wanted() -> dict[Path, str]:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
         filled = BLOCK.sub(lambda match: f"{match[1]}\n{evidence_tables.TABLES[match[2]]()}\n\n{match[3]}", text)
-        if BLOCK.search(text):
-            pages[page] = filled
+        if BLOCK.search(text) or CODE.search(text):
+            pages[page] = with_code(filled)
     for result in evidence_tables.learning_results():
         pages[CURVES / f"{result.file}.svg"] = curve_svg(result.data)
     if stored("peers"):

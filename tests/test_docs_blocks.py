@@ -1,4 +1,4 @@
-"""The code on the pages works: Python blocks run, commands parse, and the tables are those of the stored results."""
+"""Commands of the pages parse, also those that are not run, and the tables are those of the stored results."""
 
 from __future__ import annotations
 
@@ -10,27 +10,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from page_blocks import blocks, commands
 
 from esker.commands.every import WITH_OPTIONS, add_commands
 from esker.config.flags import Parser
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 ELSEWHERE = {"coming-from.md", "evolution.md", "extending.md"}  # run by tests of their own
-BLOCK = re.compile(r"(<!-- not run: [^\n]+ -->\n)?```(python|bash)\n(.*?)```", re.S)
 
 
-def blocks(kind: str) -> list[tuple[str, str]]:
-    """The blocks of this language that no mark excludes, with the page's name."""
-    found = [(page.name, match) for page in PAGES for match in BLOCK.finditer(page.read_text())]
-    return [(name, match[3]) for name, match in found if match[2] == kind and not match[1]]
-
-
-def commands() -> list[tuple[str, str]]:
-    """Every esker command of the pages, without what a shell adds to it."""
-    lines = [(name, line) for name, text in blocks("bash") for line in text.replace("\\\n", " ").splitlines()]
-    found = [(name, part.strip()) for name, line in lines for part in re.split(r"&&|;|\s&(?:\s|$)|\s\|\s", line)]
+def esker_commands() -> list[tuple[str, str]]:
+    """Every esker command of the pages, of blocks that are not run too, without what a shell adds to it."""
+    lines = [(block.page, line) for block in blocks("bash") for line in commands(block)]
+    found = [(name, part.strip()) for name, line in lines for part in re.split(r";|\s&(?:\s|$)|\s\|\s", line)]
     return [(name, part) for name, part in found if part.startswith("esker ")]
 
 
@@ -42,18 +34,9 @@ def parser_for(arguments: tuple[str, ...]) -> Parser:
     return parser
 
 
-@pytest.mark.parametrize("page", sorted({name for name, _ in blocks("python")} - (ELSEWHERE - {"coming-from.md"})))
-def test_python_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}  # one page, one session
-    for name, text in blocks("python"):
-        if name == page:
-            exec(compile(text, name, "exec"), names)
-
-
 def test_commands_on_the_pages_parse() -> None:
     refused = []
-    for name, command in commands():
+    for name, command in esker_commands():
         if name in ELSEWHERE:
             continue
         arguments = [word for word in shlex.split(command, comments=True)[1:] if not re.match(r"\$|[<>…]|\d>", word)]
@@ -63,7 +46,7 @@ def test_commands_on_the_pages_parse() -> None:
             parser_for(tuple(arguments) if arguments[0] in WITH_OPTIONS else ()).parse_strictly(arguments)
         except Exception as error:
             refused.append(f"{name}: {command}: {error}")
-    assert len(commands()) > 80
+    assert len(esker_commands()) > 80
     assert refused == []
 
 

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from page_blocks import blocks
 
 PAGE = Path(__file__).parent.parent / "docs" / "evolution.md"
-SNIPPETS = re.findall(r"(?<!-->\n)```python\n(.*?)```", PAGE.read_text(), re.S)  # without those marked "not run"
+SNIPPETS = [block.text for block in blocks("python", PAGE.name) if block.needs is None]
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
