@@ -36,6 +36,13 @@ def scaling() -> str:
     return f"{origin(data)}\n\n" + table(heads, rows)
 
 
+def startup() -> str:
+    """Processor time from a command to its end."""
+    data = load("startup")
+    rows = [[name, f"{seconds:.2f} s"] for name, seconds in data["seconds"].items()]
+    return f"{origin(data)}\n\n" + table(["command", "processor time of all its processes"], rows)
+
+
 def origin(data: dict[str, Any]) -> str:
     """When, where and how a result was measured, in one line."""
     machine = data["machine"]

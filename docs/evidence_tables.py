@@ -217,6 +217,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "asynchronous": evidence_speed.asynchronous,
     "rollout": evidence_speed.rollout,
     "scaling": evidence_speed.scaling,
+    "startup": evidence_speed.startup,
     "peers": evidence_peers.peers,
     "peers-readme": evidence_peers.readme,
     "language-learning": evidence_language.learning,

@@ -77,8 +77,9 @@ def _updates(population: int, dimension: int, peers: str) -> dict[str, Any]:
     """Seconds of one ask and tell; None for what does not fit or does not run."""
     seconds: dict[str, float | None] = {}
     for name in UPDATERS:
-        fits = name == "esker" or 4 * population * dimension <= MATRIX_BYTES
-        python = sys.executable if name == "esker" else peers
+        ours = name.startswith("esker")
+        fits = ours or 4 * population * dimension <= MATRIX_BYTES
+        python = sys.executable if ours else peers
         result = _run("updates.py", name, str(population), str(dimension), python=python) if fits else None
         seconds[name] = result["seconds"] if result else None
     return {"population": population, "dimension": dimension, "seconds": seconds}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-UPDATERS = ("esker", "evosax", "evox", "evotorch")
+UPDATERS = ("esker", "esker-table", "evosax", "evox", "evotorch")
 
 
 def as_markdown(found: dict[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
     python benchmarks/peers/updates.py esker 1000 100000
 
-esker's population is made of addresses; the others' are matrices of N rows, and what does not fit is not tried.
+esker's population is made of addresses, and whoever evaluates a member makes it; the others' are matrices of N rows, made
+here, and what does not fit is not tried.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ def timed(generation: Callable[[], Any]) -> float:
     return statistics.median(seconds)
 
 
-def esker(population: int, dimension: int) -> float:
-    """OpenAI-ES with Adam, by esker.OpenAIES."""
+def esker(population: int, dimension: int, noise: Any = "counter") -> float:
+    """OpenAI-ES with Adam, by esker.OpenAIES, whose directions are computed when they are needed."""
     import esker as library
 
-    strategy = library.OpenAIES(np.zeros(dimension, dtype=np.float32), population=population, sigma=SIGMA, lr=LR, seed=0)
+    center = np.zeros(dimension, dtype=np.float32)
+    strategy = library.OpenAIES(center, population=population, sigma=SIGMA, lr=LR, seed=0, noise=noise)
     fitness = np.random.default_rng(0).standard_normal(population)
 
     def generation() -> None:
@@ -43,6 +45,11 @@ def esker(population: int, dimension: int) -> float:
         strategy.tell(fitness)
 
     return timed(generation)
+
+
+def esker_table(population: int, dimension: int) -> float:
+    """The same with directions from a table that all processes share, as `esker train` has it."""
+    return esker(population, dimension, "table")
 
 
 def evosax(population: int, dimension: int) -> float:
@@ -97,7 +104,7 @@ def evotorch(population: int, dimension: int) -> float:
     return timed(searcher.step)
 
 
-CONTENDERS = {"esker": esker, "evosax": evosax, "evox": evox, "evotorch": evotorch}
+CONTENDERS = {"esker": esker, "esker-table": esker_table, "evosax": evosax, "evox": evox, "evotorch": evotorch}
 
 
 if __name__ == "__main__":
