@@ -38,7 +38,9 @@ def main() -> int:
         "machine": machine(),
         "note": arguments.note,
         "command": "python benchmarks/startup.py",
-        "seconds": {name: min(_seconds(command) for _ in range(arguments.repetitions)) for name, command in COMMANDS.items()},
+        "seconds": {
+            name: min(_seconds(command) for _ in range(arguments.repetitions)) for name, command in COMMANDS.items()
+        },
     }
     (ROOT / "benchmarks" / "results" / "startup.json").write_text(json.dumps(found, indent=1) + "\n")
     return 0

@@ -41,11 +41,13 @@ def main() -> None:
     parser.add_argument("--peers", required=True, help="the interpreter of the peers' environment")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where to store (default: benchmarks/results/peers.json)")
+    parser.add_argument("--note", default="", help="what a reader should know, as: two cores that other work also used")
     parser.add_argument("--only", choices=("steps", "updates"))
     arguments = parser.parse_args()
     found: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     found["machine"] = f"{os.cpu_count()} cores, {cpu()}"
     found["commit"] = commit()
+    found["note"] = arguments.note
     found["date"] = time.strftime("%Y-%m-%d")
     found["versions"] = {"esker": metadata.version("esker"), **_versions(arguments.peers)}
     if arguments.only != "updates":

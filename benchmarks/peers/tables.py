@@ -12,7 +12,8 @@ UPDATERS = ("esker", "esker-table", "evosax", "evox", "evotorch")
 def as_markdown(found: dict[str, Any]) -> str:
     """The results as Markdown."""
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    lines = [f"{found['date']}, {found['machine']}; {versions}.", ""]
+    note = f"; {found['note']}" if found.get("note") else ""
+    lines = [f"{found['date']}, commit {found['commit']}, {found['machine']}; {versions}{note}.", ""]
     if "steps" in found:
         lines += ["| environment | contender | steps/s | ÷ best peer | PSS, MB |", "|---|---|---|---|---|"]
         for env, results in found["steps"].items():
