@@ -232,6 +232,20 @@ def _with_adapter(language: LanguageModel, folder: Path) -> LanguageModel:
     return language
 
 
+def test_peft_loads_an_exported_adapter_and_computes_what_the_evolved_model_computes(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    language = tiny()
+    run = evolution(language, population=2)
+    run.run(1)
+    run.save_adapter(tmp_path / "adapter", rank=1)
+    adapted = peft.PeftModel.from_pretrained(tiny().model, tmp_path / "adapter").eval()
+    tokens = tokenize(language, PROMPTS, 4)
+    with torch.no_grad():
+        expected, found, start = (model(tokens.ids).logits for model in (language.model, adapted, tiny().model))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(found, start, atol=1e-3)
+
+
 def test_text_loss_is_the_mean_over_tokens(language: LanguageModel) -> None:
     text = "(1+2)*3=9 abc"
     ids = torch.tensor([language.tokenizer(text)["input_ids"]])

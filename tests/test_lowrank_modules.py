@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch import nn
 
 import esker
 from esker.errors import RunError, UsageError
+from esker.functions.lowrank.int8 import expanded, round_weights
 from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.members import LowRankMembers
@@ -324,3 +326,49 @@ def test_out_of_memory_makes_chunks_smaller_and_is_reported() -> None:
     assert any("6 members at a time" in text for text in evolution.notices)
     _, whole = evolve(1)
     assert evolution.history[0]["return_mean"] == pytest.approx(whole.history[0]["return_mean"], rel=1e-5)
+
+
+def test_int8_weights_are_within_half_a_step_and_members_keep_their_noise() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 4))
+    inputs, seen = torch.randn(5, 12), {}
+
+    def reward(members: Any) -> torch.Tensor:
+        seen["out"] = members(inputs).clone()
+        return -(seen["out"] ** 2).mean((1, 2))
+
+    options: dict[str, Any] = {
+        "population": 6,
+        "sigma": 0.1,
+        "lr": 0.01,
+        "noise": "low-rank",
+        "quiet": True,
+        "final": "last",
+    }
+    outputs = []
+    for int8 in (False, True):
+        run = esker.Evolution(copy.deepcopy(module), reward_batch=reward, int8=int8, **options)
+        run.run(1)
+        outputs.append(seen["out"])
+    plain, rounded = outputs
+    assert 0 < float((plain - rounded).abs().max()) < 0.05 * float(plain.abs().max())
+    spread = (plain - plain[-1:]) - (rounded - rounded[-1:])  # the noise is not rounded away
+    assert float(spread.abs().max()) < 0.2 * float((plain - plain[-1:]).abs().max())
+    layer = nn.Linear(3, 2)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[1.27, -0.5, 0.004], [2.0, 1.0, 0.0]]))
+    parts = parts_of(layer, FlatParameters(layer, layout_of(layer)), 1)
+    round_weights(layer, parts)
+    assert layer.weight.tolist() == [[127, -50, 0], [127, 64, 0]]
+    torch.testing.assert_close(expanded(layer.weight)[0], torch.tensor([1.27, -0.5, 0.0]), atol=1e-6, rtol=0)
+
+
+def test_int8_without_a_linear_layer_is_refused() -> None:
+    with pytest.raises(UsageError, match="no linear layer moves"):
+        esker.Evolution(
+            nn.Conv1d(2, 3, 1),
+            reward_batch=lambda members: torch.zeros(len(members)),
+            noise="low-rank",
+            int8=True,
+            population=4,
+        ).run(1)

@@ -25,6 +25,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
     rank: int = option(1, "rank of each layer's perturbation (noise low-rank)", low=1, high=10_000)
     vectors: Literal["noise", "keep"] = option("noise", "biases and norms get ordinary noise, or stay (noise low-rank)")
     dtype: Literal["float32", "bfloat16", "float16"] = option("float32", "type of the evaluated model (noise low-rank)")
+    int8: bool = option(False, "round the evaluated weights of linear layers to int8 (noise low-rank)")
     anchor_decay: float = option(
         0.0, "pull the centre back towards its start: lr × this × the distance (noise low-rank)", low=0
     )
@@ -58,7 +59,7 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
             raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
 
 
-LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "anchor_decay")  # of an evolution, for low-rank noise only
+LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "int8", "anchor_decay")  # of an evolution, for low-rank noise only
 EVOLUTION_RESUMABLE = frozenset(
     {f.name for group in (StopOptions, ClusterOptions, LogOptions) for f in fields(group)}
     | {"checkpoint_every", "keep", "quiet", "inexact", "workers", "executor", "timeout", "final"}

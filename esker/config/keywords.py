@@ -188,6 +188,7 @@ class EvolutionOptions(TypedDict, total=False):
     gpus_per_node: float
     gradients: bool
     inexact: bool
+    int8: bool
     keep: int | None
     log: Sequence[Literal["tensorboard", "wandb", "csv"]] | str
     lr: float

@@ -77,7 +77,8 @@ def _batch_task(config: EvolutionConfig, flat: FlatParameters, reward_batch: Fun
     if config.noise != "low-rank":
         return task
     assert isinstance(flat.subject, torch.nn.Module)
-    return LowRankBatches(**vars(task), parts=parts_of(flat.subject, flat, config.rank), dtype=getattr(torch, config.dtype))
+    parts, dtype = parts_of(flat.subject, flat, config.rank), getattr(torch, config.dtype)
+    return LowRankBatches(**vars(task), parts=parts, dtype=dtype, int8=config.int8)
 
 
 def device_of(config: EvolutionConfig, flat: FlatParameters) -> str:

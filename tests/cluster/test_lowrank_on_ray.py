@@ -83,3 +83,25 @@ def test_a_reward_that_fails_on_an_engine_stops_the_run(two_nodes: Any) -> None:
 
     with pytest.raises(esker.RunError, match="no such thing"):
         esker.Evolution(model(), reward_batch=broken, engine="ray", address=two_nodes.address, **OPTIONS).run(1)
+
+
+def test_a_language_model_evolves_on_engines_and_reports_held_out_prompts_here(two_nodes: Any) -> None:
+    pytest.importorskip("transformers")
+    from tiny_language import letters, tiny
+
+    from esker.language import LanguageEvolution
+
+    def run(**options: Any) -> Any:
+        language = tiny()
+        made = LanguageEvolution(
+            language, ["1+2=", "a"], letters, held_out=["b", "(c"], evaluate_every=2, population=8, members_per_batch=4,
+            sigma=0.1, lr=0.03, max_new_tokens=4, quiet=True, **options,
+        )  # fmt: skip
+        made.run(3)
+        return made, [p.detach().clone() for p in language.model.parameters()]
+
+    here, expected = run()
+    there, found = run(engine="ray", address=two_nodes.address)
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert there.held_out == here.held_out
+    assert there.task.tokens == here.task.tokens > 0

@@ -16,6 +16,7 @@ from torch import nn
 from esker.errors import RunError, UsageError, first_line
 from esker.functions.batches import Batch, BatchTask, finite
 from esker.functions.lowrank.check import check_members
+from esker.functions.lowrank.int8 import round_weights, write
 from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.members import LowRankMembers
@@ -39,6 +40,7 @@ class LowRankBatches(BatchTask):
 
     parts: Parts
     dtype: torch.dtype
+    int8: bool = False
     note: Callable[[str], None] = field(default=_silent)
 
 
@@ -65,6 +67,8 @@ class LowRankEngine:
         mixing = training_statistics(self.module)
         if mixing is not None:
             raise UsageError(f"layer {mixing!r} takes statistics of its batch, which mixes members; call model.eval() first")
+        if task.int8:
+            round_weights(self.module, task.parts)
         self.flat = FlatParameters(self.module, task.layout)
         self.mirror = 2 if task.antithetic else 1
         self._origin = Origin(self.module)
@@ -141,7 +145,7 @@ class LowRankEngine:
         """Copy the centre into the evaluated module, with a cast."""
         parts = [self.task.parts.parts[place] for place in self.flat.layout.places]
         with torch.no_grad():
-            torch._foreach_copy_(self.flat.tensors, [center[part.at].view(part.shape) for part in parts])
+            write(self.flat.tensors, [center[part.at].view(part.shape) for part in parts])
 
     def _halve(self, error: torch.OutOfMemoryError) -> None:
         """Make chunks smaller, or give up if a chunk is one pair already."""

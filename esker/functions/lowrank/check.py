@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from esker.errors import UsageError
+from esker.functions.lowrank.int8 import expanded
 from esker.functions.lowrank.loaded import split
 from esker.functions.lowrank.members import LowRankMembers, mapped, tensors_in
 from esker.functions.parameters import FlatParameters
@@ -53,7 +54,7 @@ def _alone(subject: nn.Module, flat: FlatParameters, members: LowRankMembers, me
     parameters: dict[str, torch.Tensor] = {name: tensor.detach() for name, tensor in subject.named_parameters()}
     moving = loaded.parts.by_name()
     for name, tensor in zip(flat.layout.names, flat.tensors, strict=True):
-        value, part = tensor.float(), moving[name]
+        value, part = expanded(tensor), moving[name]
         if member is not None:
             value = value + loaded.change(part, member)
         parameters[name] = value.to(like.device, like.dtype)

@@ -75,10 +75,15 @@ class MembersLinear(nn.Linear):
     """nn.Linear for many members."""
 
     thin: Thin
+    int8_scale: torch.Tensor  # of weights that are rounded to int8: the size of a step, for each output
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Rows of the first axis belong to members in their order."""
-        y = F.linear(input, self.weight, self.bias)
+        if self.weight.dtype is torch.int8:
+            y = F.linear(input, self.weight.to(input.dtype)) * self.int8_scale
+            y = y if self.bias is None else y + self.bias
+        else:
+            y = F.linear(input, self.weight, self.bias)
         if self.thin.factors is not None:
             a, b = self.thin.factors
             y = self.thin.add(input, y, b, a)
