@@ -92,7 +92,7 @@ class Run(loading.Run):
         return f"Run({str(self.path)!r}: {'; '.join(texts)})"
 
     def _repr_html_(self) -> str:
-        returns = [row["center_return"] for row in self.history]
+        returns = [row["center_return"] for row in self.folder.judged_rows()]
         return html.facts(describe_run(self), str(self.path)) + html.curve(returns, "centre return")
 
 

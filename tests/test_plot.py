@@ -185,6 +185,25 @@ def test_environments_get_a_panel_each(tmp_path: Path) -> None:
     assert ("CartPole-v1" in text, "Acrobot-v1" in text) == (True, True)
 
 
+def test_a_centre_stands_after_the_steps_it_was_trained_on(tmp_path: Path) -> None:
+    (run,) = read_runs([small_run()])
+    rows, final = run.rows, json.loads((small_run() / "final.json").read_text())
+    drawn = run.curve("steps", "center_return")
+    assert drawn.x.tolist() == [0, *(row["env_steps"] for row in rows)]
+    assert drawn.y.tolist() == [*(row["center_return"] for row in rows), final["center_return"]]
+    assert run.curve("generations", "center_return").x.tolist() == list(range(len(rows) + 1))
+    assert run.curve("steps", "return_mean").x.tolist() == [row["env_steps"] for row in rows]
+    (cut,) = read_runs([copied(small_run(), tmp_path / "cut", rows=2)])  # whose end was not evaluated
+    assert cut.curve("steps", "center_return").x.tolist() == [0, rows[0]["env_steps"]]
+
+
+def test_run_without_a_generation_gets_no_panel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copied(small_run("Acrobot-v1", generations=1), tmp_path / "none", rows=0)
+    assert main(["plot", str(tmp_path), str(small_run()), "-o", str(tmp_path / "c.svg")]) == 0
+    assert "Acrobot-v1" not in (tmp_path / "c.svg").read_text()
+    assert "Acrobot-v1, es: no generation to draw yet" in capsys.readouterr().err
+
+
 def test_many_environments_stand_in_a_grid() -> None:
     assert [grid_of(count) for count in (1, 3, 4, 12, 17)] == [(1, 1), (1, 3), (2, 2), (3, 4), (5, 4)]
 
@@ -206,7 +225,7 @@ def test_seeds_that_share_no_stretch_are_drawn_each(tmp_path: Path) -> None:
     journal = tmp_path / "runs" / "1" / "journal.jsonl"
     row = json.loads(journal.read_text())
     journal.write_text(json.dumps(row | {"env_steps": 10**6}) + "\n")  # its first reading comes after the other's last
-    assert main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "figure.svg")]) == 0
+    assert main(["plot", str(tmp_path / "runs"), "--y", "return_mean", "-o", str(tmp_path / "figure.svg")]) == 0
     assert "each seed: they share no stretch" in (tmp_path / "figure.svg").read_text()
 
 

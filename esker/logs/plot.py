@@ -10,7 +10,7 @@ from typing import Any
 
 from esker.errors import UsageError, nearest
 from esker.logs.references import Reference
-from esker.runs.curves import AVERAGE_NAMES, BAND_NAMES, MANY_SEEDS, Band, Curve, aggregate, smooth
+from esker.runs.curves import AVERAGE_NAMES, BAND_NAMES, MANY_SEEDS, Band, Curve, after_zero, aggregate, smooth
 from esker.runs.groups import Group
 from esker.runs.reading import AXES, AXIS_LABELS
 
@@ -43,7 +43,9 @@ def draw(groups: Sequence[Group], output: Path, figure: Figure | None = None) ->
     """Draw the groups' curves into a .png, .svg or .pdf; returns notes. What cannot be drawn raises UsageError."""
     figure = figure or Figure()
     _check(groups, output, figure)
-    plt = _matplotlib()
+    notes = [note for group in groups for note in group.notes()]
+    notes += [f"{group.env}, {group.label}: no generation to draw yet" for group in groups if not group.distinct]
+    groups, plt = [group for group in groups if group.distinct], _matplotlib()
     average, band = _methods(groups, figure)
     environments = list(dict.fromkeys(group.env for group in groups))
     rows, columns = grid_of(len(environments))
@@ -55,7 +57,6 @@ def draw(groups: Sequence[Group], output: Path, figure: Figure | None = None) ->
         panel.set(title=figure.title or env, xlabel=AXIS_LABELS[figure.x], ylabel=_spoken(figure.y))
     for panel in axes.flat[len(environments) :]:
         panel.set_visible(False)
-    notes = [note for group in groups for note in group.notes()]
     text = caption(groups, average, band, sum(one.carried for one in drawn), any(one.cut for one in drawn))
     if figure.caption and text:
         picture.supxlabel(text, fontsize=7, color="#555555", wrap=True)
@@ -117,6 +118,7 @@ def _panel(panel: Any, groups: Sequence[Group], figure: Figure, average: str, ba
     for number, group in enumerate(groups):
         color = COLORS[number % len(COLORS)]
         curves = [smooth(run.curve(figure.x, figure.y), figure.smoothing) for run in group.distinct]
+        curves = [after_zero(curve) for curve in curves] if "x" in figure.log else curves
         found = aggregate(curves, average, band)
         if found is None:
             _apart(panel, curves, color, group.label)

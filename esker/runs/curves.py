@@ -56,6 +56,11 @@ def smooth(curve: Curve, strength: float) -> Curve:
     return Curve(curve.x, np.array(smoothed), curve.ended)
 
 
+def after_zero(curve: Curve) -> Curve:
+    """The part of a curve that a logarithmic axis has room for."""
+    return Curve(curve.x[curve.x > 0], curve.y[curve.x > 0], curve.ended)
+
+
 def common_grid(curves: Sequence[Curve]) -> Values | None:
     """Where every seed has a value: to the end of the shortest that did not reach its goal; None if that is nowhere."""
     curves = [curve for curve in curves if len(curve.x)]

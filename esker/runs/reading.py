@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,22 @@ class RunData:
         """Whether the run stopped because its goal was reached."""
         return self.status.startswith("finished: goal reached")
 
+    @cached_property
+    def centers(self) -> list[Row]:
+        """The return of every centre where it belongs: after what it was trained on, from nothing to the whole run.
+
+        A row of the journal has the return of the centre that its generation began with; the last one's is beside it.
+        """
+        judged = self.folder.judged_rows(self.rows)
+        places = [{name: 0 for name in AXES.values() if name in row} for row in judged[:1]]
+        places += [{name: row.get(name) for name in AXES.values()} | {"generation": row["generation"] + 1} for row in judged]
+        found = [where | {"center_return": row.get("center_return")} for where, row in zip(places, judged, strict=False)]
+        return found[1:] if judged and judged[0]["generation"] else found  # a journal that lost its beginning
+
     def curve(self, x: str, y: str) -> Curve:
         """A column against an axis, without the generations that lack it."""
-        pairs = [(row[AXES[x]], row[y]) for row in self.rows if row.get(y) is not None and row.get(AXES[x]) is not None]
+        rows = self.centers if y == "center_return" else self.rows
+        pairs = [(row[AXES[x]], row[y]) for row in rows if row.get(y) is not None and row.get(AXES[x]) is not None]
         both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
         return Curve(both[:, 0], both[:, 1], ended=self.reached_goal and y in LASTING)
 

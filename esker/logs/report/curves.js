@@ -6,8 +6,9 @@ const RESAMPLES = 500;
 
 /** A run's column against an axis, without the generations that lack it. */
 function curveOf(run, column, axis) {
-  const xs = run.curves[DATA.axis_columns[axis]];
-  const ys = run.curves[column];
+  const source = column === "center_return" ? run.centers : run.curves;
+  const xs = source[DATA.axis_columns[axis]];
+  const ys = source[column];
   const curve = { x: [], y: [], ended: run.ended && DATA.lasting.includes(column) };
   xs.forEach((x, i) => {
     if (x !== null && ys[i] !== null && ys[i] !== undefined) {

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from esker import __version__
+from esker.algorithms.observer import Row
 from esker.algorithms.stalls import stalls
 from esker.errors import UsageError
 from esker.logs.references import Reference
@@ -135,13 +136,19 @@ def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
         "best": run.best_return,
         "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes")}
         | {"center_return": ended[0].get("center_return") if ended else None},
-        "curves": {name: [row.get(name) for row in rows] for name in (*AXES.values(), *COLUMNS)},
+        "centers": _columns([run.centers[index] for index in thinned(len(run.centers), points)], "center_return"),
+        "curves": _columns(rows, *COLUMNS),
         "distribution": distribution(run, points // 2),
         "config": {name: _text(value) for name, value in run.config.items()},
         "versions": run.about.get("versions", {}),
         "fingerprint": run.about.get("fingerprint"),
         "video": video_of(run.folder.path),
     }
+
+
+def _columns(rows: Sequence[Row], *names: str) -> dict[str, list[Any]]:
+    """The axes and some columns of a journal's rows."""
+    return {name: [row.get(name) for row in rows] for name in (*AXES.values(), *names)}
 
 
 def distribution(run: RunData, points: int) -> dict[str, Any] | None:
