@@ -212,3 +212,24 @@ def test_the_sweep_file_for_half_cheetah_runs(tmp_path: Path) -> None:
     found = summary(tmp_path)
     assert [trial["state"] for trial in found["trials"]] == ["complete", "complete"]
     assert set(found["space"]) == set(tomllib.loads(Path(space).read_text()))
+
+
+def test_notices_are_printed_once_and_a_dump_of_rllib_fits_discrete_actions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.json").write_text('{"action_noise_std": 0.01}')
+    more = ["--trials", "1", "--generations", "1", "--space", "lr=0.01,0.1", "--config", str(tmp_path / "c.json")]
+    assert sweep(tmp_path, *more) == 0
+    output = capsys.readouterr().out
+    assert output.count("action_noise_std has no effect here") == 1
+    assert "budget of a trial: 1 generation\n" in output
+    assert [trial["state"] for trial in summary(tmp_path)["trials"]] == ["complete"]
+
+
+def test_a_notice_about_the_request_is_not_repeated_by_the_first_trial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--training-steps", "20", "--initial-steps", "40", "--center-episodes", "1", "--trials", "1", "--workers", "1"]
+    where = ["--preset", "none", "--hidden", "4", "--sweep-dir", str(tmp_path), "--space", "lr=0.001,0.01"]
+    assert main(["sweep", "Pendulum-v1", "--algo", "td3", "--max-episode-steps", "10", *where, *flags]) == 0
+    assert capsys.readouterr().out.count("are random play") == 1

@@ -55,7 +55,7 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
     with probed(environment, request.config.step_timeout) as probe:
         about = describe(probe)
         config, environment, capped = limited(request.config, environment, probe)
-        config, silent = _without_action_noise(request, config, about)
+        config, silent = without_action_noise(request, config, about)
         notices += capped + silent
         config, chosen = algorithm.complete(config, environment, probe)
         if getattr(config, "on_device", False):
@@ -70,7 +70,7 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
     return Session(algorithm, environment, create(path, config, about, state), state, notices)
 
 
-def _without_action_noise(request: Request, config: Any, about: About) -> tuple[Any, list[str]]:
+def without_action_noise(request: Request, config: Any, about: About) -> tuple[Any, list[str]]:
     """RLlib's dump has action noise for every environment, and its ES adds it to continuous actions only."""
     if "action_noise" not in request.derived or about["action_space"]["kind"] == "Box":
         return config, []

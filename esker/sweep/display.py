@@ -66,7 +66,7 @@ class Display:
     def __enter__(self) -> Display:
         plan = self.sweep.plan
         self.say(f"sweep {plan.name}: {plan.env} with {plan.algo}, {plan.sampler} sampler, {plan.pruner} pruner")
-        self.say(f"budget of a trial: {plan.budget.maximum:,} {plan.budget.unit.replace('_', ' ')}")
+        self.say(f"budget of a trial: {plan.budget.text(plan.budget.maximum)}")
         self.say(f"sweep folder: {self.sweep.folder}")
         if self.live:
             self.live.start()

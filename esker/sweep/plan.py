@@ -14,6 +14,7 @@ from esker.algorithms import registry
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.sweep.space import Space, from_table, to_table
+from esker.system.words import count
 
 Sampler = Literal["tpe", "random", "grid"]
 Pruner = Literal["hyperband", "asha", "none"]
@@ -37,6 +38,10 @@ class Budget:
         if self.unit in ("env_steps", "training_steps"):
             return int(row[self.unit])
         return int(row["generation"]) + 1 if self.unit == "generations" else int(row["wall_time"])
+
+    def text(self, amount: int) -> str:
+        """`1 generation`, `5,000 training steps`."""
+        return count(amount, self.unit.replace("_", " ").removesuffix("s"))
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,17 @@ from esker.config.build import read_values
 from esker.config.legacy import modernize
 from esker.config.translate import names_in
 from esker.errors import RunError, UsageError
+from esker.runs.about import describe
 from esker.runs.request import Request as RunRequest
 from esker.runs.request import algorithm_of_preset, configure
+from esker.runs.session import without_action_noise
 from esker.sweep.display import Display
 from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain
 from esker.sweep.space import MOST_TRIALS, Dimension, Range, default_space, options_of, parse_space
 from esker.sweep.study import Sweep, grid, require_optuna
 from esker.sweep.summary import write_summary
 from esker.sweep.trial import run_trial
+from esker.worlds.environments import probed
 
 FAILURES = 3  # trials in a row that may fail before a sweep gives up
 
@@ -61,6 +64,7 @@ def sweep(request: Request, trials: int, console: Console) -> Sweep:
     for notice in () if quiet else notices:
         console.print(notice, highlight=False, soft_wrap=True, markup=False)
     with Display(opened, limit, console, quiet) as display:
+        display.shown.update(notices)
         try:
             work(opened, limit, personal, display)
         except KeyboardInterrupt:
@@ -112,7 +116,11 @@ def _fixed_options(request: Request) -> tuple[dict[str, Any], Any, list[str]]:
             raise UsageError(f"{name} is computed from {source}, which is swept; give {name} itself, or sweep it too")
     said = {**asked.of_file, **modernize(request.options)[0]}
     fixed = [name for name in said if name not in PERSONAL]
-    return {name: plain(getattr(asked.config, name)) for name in fixed}, asked.config, asked.notices
+    config, silent = asked.config, []
+    if "action_noise" in asked.derived:
+        with probed(asked.environment, config.step_timeout) as probe:
+            config, silent = without_action_noise(asked, config, describe(probe))
+    return {name: plain(getattr(config, name)) for name in fixed}, config, asked.notices + silent
 
 
 def _configured(request: Request, swept: Mapping[str, Any]) -> RunRequest:

@@ -65,7 +65,7 @@ class Watch:
             return None
         self.trial.report(self.value, spent)
         self.pruned = self.pruned or self.trial.should_prune()
-        return f"pruned after {spent:,} {self.budget.unit.replace('_', ' ')}" if self.pruned else None
+        return f"pruned after {self.budget.text(spent)}" if self.pruned else None
 
 
 def run_trial(sweep: Sweep, trial: optuna.trial.Trial, personal: Mapping[str, Any], observer: Observer) -> str | None:
