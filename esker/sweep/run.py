@@ -116,11 +116,12 @@ def _fixed_options(request: Request) -> tuple[dict[str, Any], Any, list[str]]:
             raise UsageError(f"{name} is computed from {source}, which is swept; give {name} itself, or sweep it too")
     said = {**asked.of_file, **modernize(request.options)[0]}
     fixed = [name for name in said if name not in PERSONAL]
-    config, silent = asked.config, []
+    config, notices = asked.config, asked.notices
     if "action_noise" in asked.derived:
         with probed(asked.environment, config.step_timeout) as probe:
             config, silent = without_action_noise(asked, config, describe(probe))
-    return {name: plain(getattr(config, name)) for name in fixed}, config, asked.notices + silent
+        notices += silent
+    return {name: plain(getattr(config, name)) for name in fixed}, config, notices
 
 
 def _configured(request: Request, swept: Mapping[str, Any]) -> RunRequest:
