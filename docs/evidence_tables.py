@@ -6,12 +6,14 @@ import json
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import evidence_choices
 import evidence_functions
 import evidence_language
 import evidence_peers
+import evidence_readings
 import evidence_speed
 import evidence_sweep
 import page_options
@@ -195,6 +197,7 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
+READINGS = ("learners", "asynchronous", "coordinator", "steps", "evolution")
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
@@ -210,6 +213,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evolution": evolution,
     "sweep": evidence_sweep.trials,
     "options": page_options.options,
+    **{f"readings-{topic}": partial(evidence_readings.readings, topic) for topic in READINGS},
     "recovery": evidence_speed.recovery,
     "coordinator": evidence_speed.coordinator,
     "ray-ratio": evidence_speed.ray_ratio,
