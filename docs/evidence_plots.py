@@ -36,7 +36,7 @@ def updates_svg(rows: list[dict[str, Any]]) -> str:
         drawn.append(text(key[0] + 8, key[1] + 4, name, "start"))
     labels = [
         text(LEFT - 6, TOP + 6, f"{max(ys):.3g} s", "end"),
-        text(LEFT - 6, base, f"{min(ys):.2g} s", "end"),
+        text(LEFT - 6, base, f"{min(ys):.1g} s", "end"),
         text(LEFT, base + 16, f"{min(xs):,.0f}", "start"),
         text(RIGHT, base + 16, f"{max(xs):,.0f} numbers", "end"),
         text(LEFT + 6, 16, "one update: seconds against members × parameters", "start"),

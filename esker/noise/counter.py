@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,8 @@ from esker.noise.directions import SMALL, Vector, Weights, small_moments
 
 if TYPE_CHECKING:
     import torch
+
+CHUNK = 1 << 17  # numbers that a thread draws at a time; fewer cost more in waking it
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,23 @@ class CounterNoise:
         return first, second
 
     def _draw(self, generation: int, numbers: NDArray[np.intp]) -> Iterator[Vector]:
-        threads = os.cpu_count() or 1
+        """The directions in their order; threads draw some ahead."""
         if len(numbers) * self.dimension <= SMALL:  # drawn faster than threads start
             yield from (self.direction(generation, int(k)) for k in numbers)
             return
+        threads, each = os.cpu_count() or 1, max(1, CHUNK // self.dimension)
+        parts = (numbers[start : start + each] for start in range(0, len(numbers), each))
         with ThreadPoolExecutor(threads) as pool:
-            for start in range(0, len(numbers), threads):
-                yield from pool.map(lambda k: self.direction(generation, int(k)), numbers[start : start + threads])
+            ahead = deque(pool.submit(self._rows, generation, part) for part in islice(parts, threads + 1))
+            while ahead:
+                rows = ahead.popleft().result()
+                ahead.extend(pool.submit(self._rows, generation, part) for part in islice(parts, 1))
+                yield from rows
+
+    def _rows(self, generation: int, numbers: NDArray[np.intp]) -> Vector:
+        rows = np.empty((len(numbers), self.dimension), dtype=np.float32)
+        fill_normals(rows, keys(self.seed, Purpose.PERTURBATION, generation, numbers).tolist())
+        return rows
 
 
 @lru_cache(maxsize=2)
