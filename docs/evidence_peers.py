@@ -16,9 +16,11 @@ def readme() -> str:
     rows = []
     for strategy, dimension in SHOWN:
         row = times[strategy, dimension]
-        what = f"`{strategy}`, {dimension:,} parameters, {row['population']} members: ms per generation"
+        what = (
+            f"`{strategy}`, {dimension:,} parameters, {row['population']} members: **ms per generation** (lower is better)"
+        )
         rows.append([what, *(milliseconds(row["seconds"][name]) for name in NAMES)])
-    return table(["", *NAMES.values()], rows + steps())
+    return table(["", *NAMES.values()], steps() + rows)
 
 
 def steps() -> list[list[str]]:
@@ -29,7 +31,7 @@ def steps() -> list[list[str]]:
     for env, found in load("peers")["steps"].items():
         rates = {name: [one["steps_per_second"] for key, one in found.items() if key.startswith(name)] for name in NAMES}
         cells = [f"{max(rates[name]):,.0f}" if rates[name] else "–" for name in NAMES]
-        rows.append([f"{env}, a policy, two processes: steps per second", *cells])
+        rows.append([f"{env}, two processes: **steps per second** (higher is better)", *cells])
     return rows
 
 

@@ -197,7 +197,7 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
-READINGS = ("learners", "asynchronous", "coordinator", "steps", "evolution")
+READINGS = ("learners", "asynchronous", "coordinator", "steps", "evolution", "tuning")
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
