@@ -11,13 +11,18 @@ from evidence_text import load, stored, table
 
 
 def rollout() -> str:
-    """Whole generations against bare replays of the same episodes."""
-    rows = []
-    for one in load("rollout")["measurements"]:
-        name = one["name"].removeprefix("rollout/")
-        clock = f"{one['value']:.2f}"
-        rows.append([name, one["wanted"], one["detail"]["by processor time"], clock])
-    return f"{origin(load('rollout'))}\n\n" + table(["environment", "wanted", "by processor time", "by the clock"], rows)
+    """Whole generations against bare replays of the same episodes, on two machines."""
+    parts = []
+    for data in (load("rollout"), load("rollout-16")):
+        rows = []
+        for one in data["measurements"]:
+            name, detail = one["name"].removeprefix("rollout/"), one["detail"]
+            rows.append(
+                [name, one["wanted"], f"**{one['value']:.2f}**", detail["by processor time"], detail["esker steps/s"]]
+            )
+        heads = ["environment", "wanted", "by the clock", "by processor time", "esker steps/s"]
+        parts.append(f"{origin(data)}\n\n" + table(heads, rows))
+    return "\n\n".join(parts)
 
 
 def scaling() -> str:
