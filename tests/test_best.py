@@ -16,6 +16,7 @@ from esker.algorithms.loop import conclude
 from esker.algorithms.progress import CERTAIN, Progress, lower_bound
 from esker.algorithms.snapshot import Snapshot
 from esker.config.options import ESConfig
+from esker.runs.pointers import wanted
 
 CONFIG = ESConfig()
 
@@ -135,3 +136,11 @@ def test_the_reported_best_is_that_of_its_checkpoint_and_not_of_those_before(tmp
     run = esker.train(Push, run_dir=str(tmp_path / "run"), quiet=True, normalize_observations=False, **small)
     assert run.history[-1]["best_return"] < run.history[-1]["center_return"] - 0.5  # it rises, and so does the mean, later
     assert run.best_return == run.evaluate(2, workers=0).mean
+
+
+def test_equal_returns_leave_no_doubt_about_the_best(tmp_path: Path) -> None:
+    small = {"population": 2, "hidden": (2,), "generations": 2, "workers": 0, "preset": None, "center_episodes": 1}
+    run = esker.train("worlds:Corridor", run_dir=str(tmp_path / "run"), quiet=True, **small)
+    assert run.folder.best_file.read_text().strip() == "000002"
+    assert esker.evaluate(run.path, episodes=1, workers=0).notices == []
+    assert wanted(run.resume(generations=3, quiet=True).folder, "best", 3) == (3, [])

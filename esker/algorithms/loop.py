@@ -108,9 +108,10 @@ def conclude(record: Record, state: State, returns: Sequence[float], play: Calla
     if judged.improves(returns):
         record.checkpoint(last, best=True)
     judged.count_center(state.config, state.generation, returns)
-    row = {"generation": state.generation, "center_return": statistics.fmean(returns), "best_return": judged.best_return}
+    row: Row = {"generation": state.generation, "center_return": statistics.fmean(returns), "best_return": judged.best_return}
     if judged.best_generation is None:
         return row
+    row["best_generation"] = judged.best_generation
     best = last if judged.best_generation == last.generation else record.stored(judged.best_generation)
     played = [] if best is None else [value for value in play(best) if math.isfinite(value)]
     return row | {"best_mean": statistics.fmean(played), "best_episodes": len(played)} if played else row

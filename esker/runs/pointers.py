@@ -58,8 +58,10 @@ def best_by_snapshot(folder: RunFolder, pointed: int) -> int | None:
 
 
 def best_of(rows: list[dict[str, Any]]) -> int | None:
-    """The generation with the best centre: the last at which the journal's best return changed."""
+    """The generation with the best centre: as the end of the run names it, else where the best return last changed."""
     found, best = None, None
+    if rows and type(rows[-1].get("best_generation")) is int:
+        return int(rows[-1]["best_generation"])
     for row in rows:
         if row.get("best_return") is not None and row["best_return"] != best:
             found, best = int(row["generation"]), row["best_return"]
