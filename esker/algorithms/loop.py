@@ -108,7 +108,8 @@ def conclude(record: Record, state: State, returns: Sequence[float], play: Calla
     if judged.improves(returns):
         record.checkpoint(last, best=True)
     judged.count_center(state.config, state.generation, returns)
-    row: Row = {"generation": state.generation, "center_return": statistics.fmean(returns), "best_return": judged.best_return}
+    center = statistics.fmean(returns)
+    row: Row = {"generation": state.generation, "center_return": center, "best_return": judged.best_return}
     if judged.best_generation is None:
         return row
     row["best_generation"] = judged.best_generation
