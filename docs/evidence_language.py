@@ -6,7 +6,8 @@ from typing import Any
 
 from evidence_text import load, table
 
-LEARNT = ("language-addition", "language-addition-fast", "language-grpo")
+LEARNT = ("language-addition", "language-addition-fast", "language-addition-1024", "language-grpo")
+OTHER = {"language-addition3": "three-digit addition", "language-json": "a JSON object with the key `answer`"}
 
 
 def learning() -> str:
@@ -30,8 +31,26 @@ def settings(result: dict[str, Any], command: str) -> str:
     if result["method"] == "grpo":
         return f"GRPO, lr {chosen['lr']:g}, groups of {chosen['group']}"
     compiled = ", compiled" if "--compile" in command else ""
-    numbers = f"{chosen['population']} members, rank {chosen['rank']}, σ {chosen['sigma']:g}, lr {chosen['lr']:g}"
-    return f"evolution, {numbers}{compiled}"
+    batch = f"{chosen['population']} members × {chosen['prompts_per_generation']} prompts"
+    decay = f" × {chosen['lr_decay']:g} per generation" if "lr_decay" in chosen else ""
+    balanced = ", balanced" if chosen.get("balance") else ""
+    return f"evolution, {batch}, σ {chosen['sigma']:g}, lr {chosen['lr']:g}{decay}{balanced}{compiled}"
+
+
+def others() -> str:
+    """The harder task, and the reward that is not arithmetic."""
+    rows = []
+    for name, task in OTHER.items():
+        results = load(name)["results"]
+        columns = [
+            ", ".join(f"{one['generations']}" for one in results),
+            ", ".join(f"{one['accuracy']:.0%}" for one in results),
+            ", ".join(f"{one['curve'][0][3]:.2f} → {one['score']:.2f}" for one in results),
+            f"`{results[0]['after'][0][1].strip()}`",
+        ]
+        rows.append([task, *columns, f"`{name}.json`"])
+    heads = ["task", "generations by seed", "right by seed", "mean score", "a completion at the end", "stored in"]
+    return table(heads, rows)
 
 
 def sweep() -> str:
@@ -46,7 +65,7 @@ def sweep() -> str:
 def speed() -> str:
     """A generation of members against plain inference of the same batch."""
     rows = []
-    for one in load("language-speed")["results"]:
+    for one in load("language-speed-long")["results"] + load("language-speed")["results"]:
         batch = f"{one['members']} × {one['prompts']}"
         ratios = [f"{one['ratio']:.2f}", f"{one['ratio_without_update']:.2f}"]
         rows.append([one["mode"], batch, one["new_tokens"], *ratios])

@@ -225,6 +225,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers": evidence_peers.peers,
     "peers-readme": evidence_peers.readme,
     "language-learning": evidence_language.learning,
+    "language-others": evidence_language.others,
     "language-sweep": evidence_language.sweep,
     "language-speed": evidence_language.speed,
     "function-times": evidence_functions.times,

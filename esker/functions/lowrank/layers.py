@@ -20,6 +20,9 @@ from esker.functions.lowrank.loaded import Loaded, split
 from esker.functions.lowrank.parts import Part, Parts, is_matrix_layer
 
 TENSOR = object()  # placeholder of a tensor in an output
+FEW_ROWS = (
+    8  # with at most this many rows for each direction, a sum of products is faster on a CPU than a product of matrices
+)
 FUSED_RANK = 4  # up to this rank a compiler is given sums of products, which it fuses into its neighbours
 
 
@@ -36,13 +39,17 @@ class Thin:
         check_rows(x, self.loaded.members)
         if torch.compiler.is_compiling() and self.loaded.parts.rank <= FUSED_RANK:
             return self._fused(x, y, first, second)
-        inner = torch.bmm(x.reshape(len(first), -1, x.shape[-1]), first)
-        return self.spread(inner, y, second)
+        rows = x.reshape(len(first), -1, x.shape[-1])
+        if self.loaded.parts.rank == 1 and rows.shape[1] <= FEW_ROWS and not x.is_cuda:
+            return self.spread(torch.linalg.vecdot(rows, first[:, None, :, 0])[..., None], y, second)
+        return self.spread(torch.bmm(rows, first), y, second)
 
     def spread(self, inner: torch.Tensor, y: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """y + inner secondᵀ."""
         out = y.reshape(len(second), -1, y.shape[-1])
-        return out.baddbmm_(inner.reshape(len(second), -1, inner.shape[-1]), second.transpose(1, 2)).reshape(y.shape)
+        inner = inner.reshape(len(second), -1, inner.shape[-1])
+        add = out.addcmul_ if inner.shape[-1] == 1 else out.baddbmm_  # a product of rank 1 is a pass over y
+        return add(inner, second.transpose(1, 2)).reshape(y.shape)
 
     def _fused(self, x: torch.Tensor, y: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """The same as sums of products, which a compiler fuses with what comes before and after."""
@@ -59,7 +66,7 @@ class Thin:
         parted = split(y, 0, self.loaded.members, -1)
         shape = [1] * parted.ndim
         shape[0], shape[channel if channel < 0 else channel + 1] = self.bias.shape
-        return (parted + self.bias.reshape(shape)).flatten(0, 1)
+        return parted.add_(self.bias.reshape(shape)).flatten(0, 1)
 
 
 def check_rows(x: torch.Tensor, members: int) -> None:

@@ -88,6 +88,10 @@ class LowRankES:
             self._drawn = self.generation, directions, found
         return found
 
+    def forget_noise(self) -> None:
+        """Let the normals go that were kept from an evaluation for the update."""
+        self._drawn = None
+
     def tell(self, fitness: ArrayLike) -> Update:
         """Move the centre by the fitness of members 0, 1, … of this generation (higher is better)."""
         values = np.asarray(fitness, dtype=np.float64)
@@ -147,7 +151,7 @@ class LowRankES:
         norms = torch.stack([norm, moved, torch.linalg.vector_norm(self.center)]).tolist()  # one wait for the device
         done = Update(norms[0], norms[1], norms[2], self.sigma, self.lr, weight_entropy)
         self.generation += 1
-        self._drawn = None
+        self.forget_noise()
         self.lr *= self.rates.lr_decay
         self.sigma *= self.rates.sigma_decay
         return done
