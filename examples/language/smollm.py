@@ -15,11 +15,12 @@ HELD_OUT = 512  # problems that the model is not trained on
 def parse(description: str | None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--population", type=int, default=256)
-    parser.add_argument("--prompts", type=int, default=32)
-    parser.add_argument("--generations", type=int, default=400)
+    parser.add_argument("--population", type=int, default=1024)
+    parser.add_argument("--prompts", type=int, default=8)
+    parser.add_argument("--generations", type=int, default=200)
     parser.add_argument("--seconds", type=float, help="stop after this time")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--run-dir", help="run folder, for `esker eval`")
     parser.add_argument("--save", help="folder for the evolved model")
     return parser.parse_args()
 
@@ -33,7 +34,7 @@ def evolve(
     problems: list[str], score: Callable[[str, str], float], max_new_tokens: int, options: argparse.Namespace
 ) -> None:
     """Evolve the model, then print its accuracy and some completions on the held-out problems."""
-    held_out = problems[: HELD_OUT if options.device != "cpu" else 8]
+    held_out = problems[: HELD_OUT if options.device != "cpu" else 2]
     evolution = LanguageEvolution(
         load(packaged()),
         problems[HELD_OUT:],
@@ -43,11 +44,15 @@ def evolve(
         max_new_tokens=max_new_tokens,
         population=options.population,
         prompts_per_generation=options.prompts,
-        sigma=0.006,
-        lr=7.2e-5,
+        sigma=0.012,
+        lr=8.64e-4,  # 6 σ², falling to an eighth in 200 generations
+        lr_decay=0.99,
+        balance=True,
         device=options.device,
         dtype="float32" if options.device == "cpu" else "bfloat16",
         wall_time=options.seconds,
+        run_dir=options.run_dir,
+        compile=options.device != "cpu",
     )
     evolution.run(options.generations)
     result = evolution.evaluate(held_out, examples=8)
