@@ -29,7 +29,9 @@ from esker.runs.folder import RunFolder
 
 CANDIDATES: dict[str, list[str]] = {
     "sigma 0.02, lr 0.01": ["--sigma", "0.02", "--lr", "0.01"],
+    "sigma 0.05, lr 0.01": ["--sigma", "0.05", "--lr", "0.01"],
     "sigma 0.05, lr 0.03": ["--sigma", "0.05", "--lr", "0.03"],
+    "sigma 0.1, lr 0.02": ["--sigma", "0.1", "--lr", "0.02"],
     "sigma 0.1, lr 0.05": ["--sigma", "0.1", "--lr", "0.05"],
 }
 GRID = ["--wrapper", "minigrid.wrappers:ImgObsWrapper", "--wrapper", "gymnasium.wrappers:FlattenObservation"]

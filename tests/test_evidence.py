@@ -98,6 +98,7 @@ def test_a_chosen_checkpoint_is_a_share_of_the_highest_also_where_returns_are_ne
 
 def test_defaults_score_between_untrained_and_the_best_where_all_have_finished(monkeypatch):
     defaults = script("defaults", monkeypatch)
-    one, two, three = defaults.CANDIDATES
+    one, two, three = "one", "two", "three"
+    monkeypatch.setattr(defaults, "CANDIDATES", {one: [], two: [], three: []})
     whole = {one: [[0.0, 10.0]], two: [[0.0, 5.0]], three: [[0.0, -30.0]]}
     assert defaults.scores({"A": whole, "B": {one: [[0.0, 1.0]]}}) == {one: 1.0, two: 0.5, three: -1.0}
