@@ -225,3 +225,13 @@ def test_every_text_with_a_colon_counts_as_code_unless_known_not_to() -> None:
 
 def test_registered_ids_need_no_trust(tmp_path: Path) -> None:
     check_trust(tmp_path, {"env": "ALE/Pong-v5", "network": "nature-cnn", "address": "auto"}, {}, False)
+
+
+def test_records_of_a_former_version_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    entries = [{"run": digit * 32, "digest": "d", "path": []} for digit in "ab"]
+    (tmp_path / "esker").mkdir()
+    (tmp_path / "esker" / "runs").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    (tmp_path / "esker" / "runs").chmod(0o600)
+    assert json.loads(records_file("b" * 32).read_text()) == entries[1]
+    assert stat.S_IMODE(records_file("a" * 32).stat().st_mode) == 0o600

@@ -108,7 +108,24 @@ def records_file(identity: str) -> Path:
     """Where a run made on this machine is remembered: outside of its folder, readable by its user only."""
     given = os.environ.get("XDG_STATE_HOME", "")
     home = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return home / "esker" / "runs" / identity
+    folder = home / "esker" / "runs"
+    if folder.is_file():
+        _split(folder)
+    return folder / identity
+
+
+def _split(file: Path) -> None:
+    """Give every run in a former version's file of records a file; the former one stays beside them."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        status, entries = file.lstat(), [json.loads(line) for line in file.read_text().splitlines()]
+        own = status.st_uid == os.geteuid() and not status.st_mode & 0o022
+        file.replace(file.with_name("runs.before"))
+        file.mkdir(mode=0o700)
+        for entry in entries if own else ():
+            if IDENTITY.fullmatch(entry["run"]):
+                descriptor = os.open(file / entry["run"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                with os.fdopen(descriptor, "a") as record:
+                    record.write(json.dumps(entry) + "\n")
 
 
 def _modules(trust: Trust) -> set[str]:
