@@ -45,7 +45,7 @@ def evolve(
         population=options.population,
         prompts_per_generation=options.prompts,
         sigma=0.012,
-        lr=8.64e-4,  # 6 σ², falling to an eighth in 200 generations
+        lr=8.64e-4 * (options.population / 1024) ** 0.5,  # the fewer members, the noisier their gradient
         lr_decay=0.99,
         balance=True,
         device=options.device,
