@@ -41,6 +41,15 @@ def scaling() -> str:
     return f"{origin(data)}\n\n" + table(heads, rows)
 
 
+def tail() -> str:
+    """Two seeds at once against one."""
+    data = load("tail")
+    rates = data["steps_per_second"]
+    readings = [", ".join(f"{rate:,.0f}" for rate in rates[count]) for count in ("1", "2")]
+    heads = ["one run, steps/s", "two runs at once, steps/s of both", "gain"]
+    return f"{origin(data)}\n\n" + table(heads, [[*readings, f"**{data['gain']:.2f}**"]])
+
+
 def startup() -> str:
     """Processor time from a command to its end."""
     data = load("startup")

@@ -222,6 +222,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rollout": evidence_speed.rollout,
     "scaling": evidence_speed.scaling,
     "startup": evidence_speed.startup,
+    "tail": evidence_speed.tail,
     "peers": evidence_peers.peers,
     "peers-readme": evidence_peers.readme,
     "language-learning": evidence_language.learning,
