@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import evidence_choices
+import evidence_device
 import evidence_functions
 import evidence_language
 import evidence_peers
@@ -225,6 +226,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "tail": evidence_speed.tail,
     "peers": evidence_peers.peers,
     "peers-readme": evidence_peers.readme,
+    "device-worlds": evidence_device.worlds,
+    "device-generations": evidence_device.generations,
+    "device-policies": evidence_device.policies,
+    "device-batches": evidence_device.batches,
+    "simulators": evidence_device.simulators,
     "language-learning": evidence_language.learning,
     "language-others": evidence_language.others,
     "language-sweep": evidence_language.sweep,

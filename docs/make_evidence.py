@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import evidence_device
 import evidence_tables
 from evidence_curves import curve_svg
 from evidence_plots import updates_svg
@@ -34,6 +35,7 @@ def wanted() -> dict[Path, str]:
             pages[page] = with_code(filled)
     for result in evidence_tables.learning_results():
         pages[CURVES / f"{result.file}.svg"] = curve_svg(result.data)
+    pages[CURVES / "halfcheetah-64-seeds.svg"] = curve_svg(evidence_device.seeds_data())
     if stored("peers"):
         pages[CURVES / "peers-updates.svg"] = updates_svg(load("peers")["updates"])
     return pages

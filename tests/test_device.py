@@ -19,8 +19,10 @@ from esker.algorithms import es
 from esker.engines import device as device_engines
 from esker.engines.engine import InlineEngine
 from esker.errors import UsageError
+from esker.noise.address import Purpose, keys
 from esker.noise.counter import CounterNoise
 from esker.noise.device import CENTER, DevicePopulation
+from esker.noise.device_actions import ActionNoise
 from esker.noise.lowrank import LowRankNoise
 from esker.noise.population import Population
 from esker.noise.table import NoiseTable, TableNoise
@@ -238,7 +240,7 @@ def test_a_world_that_observes_something_else_is_refused(tmp_path: Path):
         ("CartPole-v1", {"world": "torch", "engine": "ray", "workers": 1}, "for --engine local"),
         ("CartPole-v1", {"world": "torch", "time_aware": True}, "time_aware is for environments on the CPU"),
         ("CartPole-v1", {"world": "torch", "vectorizer": "native"}, "vectorizer is for environments in worker processes"),
-        ("Pendulum-v1", {"world": "torch", "action_noise": 0.1}, "action_noise is for environments in worker processes"),
+        ("Pendulum-v1", {"world": "torch", "fresh_environments": True}, "fresh_environments is for environments in worker"),
     ],
 )
 def test_what_a_device_cannot_do_is_refused_in_one_line(tmp_path: Path, env, options, message):
@@ -289,3 +291,28 @@ def test_a_batch_resumes_to_the_bits_of_runs_that_never_stopped(tmp_path: Path):
     assert [run.status for run in again] == ["finished: 4 generations done"] * 3
     for one, other in zip(whole, again, strict=True):
         assert np.array_equal(center(one), center(other))
+
+
+def test_action_noise_on_a_device_is_normal_and_named_by_episode_and_step():
+    noise = ActionNoise(2_000, 3, CPU)
+    drawn = keys(7, Purpose.ACTION_NOISE, 0, np.arange(2_000), 0)
+    noise.start(torch.arange(2_000), drawn, np.full(2_000, 0.5, dtype=np.float32))
+    values = torch.stack([noise.draw() for _ in range(20)]).double()
+    assert float(values.mean()) == pytest.approx(0, abs=0.005)
+    assert float(values.std()) == pytest.approx(0.5, rel=0.01)
+    assert float((values / 0.5).pow(4).mean()) == pytest.approx(3, rel=0.05)
+    assert abs(float(torch.corrcoef(values[:2].reshape(2, -1))[0, 1])) < 0.05
+    noise.start(torch.tensor([5]), drawn[9:10], np.array([0.5], dtype=np.float32))  # another row, the same episode
+    assert torch.equal(noise.draw()[5].double(), values[0, 9])
+
+
+@pytest.mark.parametrize("mode", ["direct", "tanh"])
+def test_action_noise_is_of_members_alone_whatever_the_slots(mode):
+    quiet = state_of("Pendulum-v1", max_episode_steps=20, action_mode=mode)
+    noisy = state_of("Pendulum-v1", max_episode_steps=20, action_mode=mode, action_noise=0.3)
+    still = evaluated(quiet, DeviceEpisodes(quiet.task, "torch", "cpu", 32))
+    few, many = (evaluated(noisy, DeviceEpisodes(noisy.task, "torch", "cpu", slots)) for slots in (5, 32))
+    center = range(noisy.task.center_episodes)
+    assert [many[item].total for item in center] == [still[item].total for item in center]
+    assert [few[item].total for item in sorted(few)] == [many[item].total for item in sorted(many)]
+    assert all(many[item].total != still[item].total for item in many if item not in center)

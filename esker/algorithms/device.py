@@ -73,4 +73,6 @@ def _place(config: SynchronousConfig) -> tuple[str, str, str]:
     check_device(config.device)
     name = device_name(config.device)
     said = f"worlds ({config.world}) and policies on {name}; esker eval evaluates in Gymnasium on the CPU"
+    if config.world == "warp" and name != "cpu":
+        said += "; MuJoCo Warp does not repeat bit for bit on a GPU, so a resumed run is not exact"
     return config.world, config.device, said

@@ -33,7 +33,7 @@ class DeviceOptions:
             return
         if config.engine == "ray":
             raise UsageError("worlds on a device are for --engine local; leave --world and --device out, or --engine")
-        for name, default in {"action_noise": 0.0, "vectorizer": None, "fresh_environments": False}.items():
+        for name, default in {"vectorizer": None, "fresh_environments": False}.items():
             if getattr(config, name) != default:
                 raise UsageError(f"{name} is for environments in worker processes; leave it out, or --world and --device")
 

@@ -18,9 +18,12 @@ import torch
 from numpy.typing import NDArray
 
 from esker.errors import RunError, UsageError
+from esker.noise.address import Purpose, keys
 from esker.noise.device import DevicePopulation
+from esker.noise.device_actions import ActionNoise
 from esker.noise.table import NoiseTable
 from esker.policies.device import open_rows
+from esker.policies.heads import BoxHead
 from esker.policies.normalizer import CLIP
 from esker.policies.torch_heads import torch_head
 from esker.system.cuda_graph import Graphed
@@ -67,6 +70,8 @@ class DeviceSlots:
             )
         self.observations = first.clone()
         self.head = torch_head(task.head).to(device)
+        size = task.head.size if isinstance(task.head, BoxHead) else 0
+        self.action_noise = ActionNoise(rows, size, device) if task.action_noise and size else None
         size, double = task.statistics_size, torch.float64
         self.normalizers = torch.zeros(2, len(self.tasks), 1, size, dtype=double, device=device)
         self.totals, self.signs, self.active = torch.zeros(3, rows, dtype=double, device=device).unbind()
@@ -140,6 +145,10 @@ class DeviceSlots:
         self.items[rows], self.begun[rows] = items, self.tick
         self.until[rows] = NEVER if limit == math.inf else self.tick + int(limit)
         self.counted[rows] = counts_observations(task, job.generation, members, episodes)
+        if self.action_noise is not None:
+            drawn = keys(task.seed, Purpose.ACTION_NOISE, job.generation, np.maximum(members, 0), episodes)
+            scales = np.where(members < 0, 0.0, task.action_noise).astype(np.float32)  # none for the centre
+            self.action_noise.start(torch.from_numpy(rows).to(self.device), drawn, scales)
         return reset_seeds(task, job.generation, members, episodes)
 
     def _note_rows(self) -> None:
@@ -180,8 +189,19 @@ class DeviceSlots:
             inputs = scaled.float().clamp(-CLIP, CLIP).flatten(0, 1)
         outputs = self.policies.forward(inputs.float())
         self.spoiled.copy_(0.0 * outputs.sum(dim=1))
-        actions: torch.Tensor = self.head(torch.nan_to_num(outputs))
-        return actions
+        return self._bounded(torch.nan_to_num(outputs))
+
+    def _bounded(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Actions from outputs, with noise if there is any: before clipping, as in a worker."""
+        head: Any = self.head
+        if self.action_noise is None:
+            return head(outputs)  # type: ignore[no-any-return]
+        noise = self.action_noise.draw()
+        if head.mode == "direct":
+            return head(outputs + noise)  # type: ignore[no-any-return]
+        actions = head(outputs)
+        noisy = actions.flatten(1) + noise
+        return torch.minimum(torch.maximum(noisy, head.low), head.high).view_as(actions)
 
     def _pay(self) -> None:
         """Add the rewards of a step to the returns of episodes under way."""
