@@ -194,11 +194,14 @@ class DeviceSlots:
     def _bounded(self, outputs: torch.Tensor) -> torch.Tensor:
         """Actions from outputs, with noise if there is any: before clipping, as in a worker."""
         head: Any = self.head
+        actions: torch.Tensor
         if self.action_noise is None:
-            return head(outputs)  # type: ignore[no-any-return]
+            actions = head(outputs)
+            return actions
         noise = self.action_noise.draw()
         if head.mode == "direct":
-            return head(outputs + noise)  # type: ignore[no-any-return]
+            actions = head(outputs + noise)
+            return actions
         actions = head(outputs)
         noisy = actions.flatten(1) + noise
         return torch.minimum(torch.maximum(noisy, head.low), head.high).view_as(actions)
