@@ -30,7 +30,7 @@ README = (  # what the README shows, in this order, with what the numbers alone 
     ("halfcheetah-ars", "linear, ARS; stopped by hand"),
     ("halfcheetah-es", "MLP"),
     ("halfcheetah-aes-rl", "AES-RL, one H200"),
-    ("humanoid-ars", "linear, ARS; stopped while rising"),
+    ("humanoid-ars", "linear, ARS; two of three were stopped while rising"),
     ("humanoid-aes-rl", "AES-RL, one H200"),
 )
 
