@@ -33,6 +33,8 @@ faults: $(FOR_DEVELOPERS) ## every fault of docs/cluster.md, a simulated cluster
 	$(BIN)/python -m pytest tests/cluster -m 'faults or not faults'
 	$(BIN)/python tests/faults/simulate.py --schedules 10000
 	$(BIN)/python tests/faults/kills.py --kills 200
+	$(BIN)/python tests/faults/cluster_kills.py --kills 40
+	$(BIN)/python tests/faults/repeat.py --times 200
 	$(BIN)/python tests/faults/damages.py --folders 200
 	$(BIN)/python tests/faults/full_disk.py --folders 30
 	$(BIN)/python tests/faults/load.py

@@ -131,6 +131,20 @@ def test_a_constructor_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytes
         esker.train(hang, run_dir=str(tmp_path / "run"), **QUICK, generations=1, step_timeout=0.1)
 
 
+@pytest.mark.parametrize("error", [StopIteration, SystemExit])
+def test_an_environment_that_raises_what_ends_loops_or_processes_is_named(
+    error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def step(self: object, action: object) -> Any:
+        raise error
+
+    monkeypatch.setattr("worlds.Corridor.step", step)
+    assert main(["train", "worlds:Corridor", "--run-dir", str(tmp_path / "run"), "--workers", "0", "--quiet"]) == 1
+    assert f"worlds:Corridor fails before training begins: {error.__name__}" in one_line(capsys)
+    assert main(["check", "worlds:Corridor"]) == 2
+    assert f"fails when it is stepped: {error.__name__}" in one_line(capsys)
+
+
 def test_a_folder_in_which_another_process_begins_a_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.mkdir()

@@ -82,7 +82,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
             fresh = used or reset_is_exact(environment.make(), environment.make())
         faults = observation_faults(env)
         speed = _speed(env)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"environment {name!r} fails when it is stepped: {named_line(error)}{_place(error)}") from error
     preset = for_environment(environment.name, "es")
     limit = time_limit(env)

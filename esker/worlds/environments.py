@@ -225,7 +225,8 @@ def probed(environment: Environment, timeout: float | None = None) -> Iterator[E
         raise
     except (Exception, SystemExit) as error:
         text = named_line(error)
-        raise RunError(f"environment {environment.name} fails before training begins: {text}") from error
+        cause = None if isinstance(error, StopIteration) else error  # with that cause, contextlib would raise it again
+        raise RunError(f"environment {environment.name} fails before training begins: {text}") from cause
     finally:
         if timed:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -36,7 +36,6 @@ KINDS: dict[str, tuple[int, list[str]]] = {  # generations, and the options besi
     "aes-rl": (20, [*ASYNCHRONOUS, "--mean-episodes", "2", "--mean-update-param", "5.0"]),
     "evolution": (40, []),
     "es on ray": (30, ["--algo", "es", "--population", "8", "--noise", "counter", *RAY]),
-    "cem-rl on ray": (10, ["--algo", "cem-rl", *HYBRID, "--population", "4", "--rl-population", "2", *RAY]),
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGSTOP]
 
