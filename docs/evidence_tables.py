@@ -11,6 +11,7 @@ from typing import Any
 
 import evidence_choices
 import evidence_device
+import evidence_faults
 import evidence_functions
 import evidence_language
 import evidence_peers
@@ -206,6 +207,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "hybrids-halfcheetah": lambda: hybrids("HalfCheetah-v5"),
     "hybrids-swimmer": lambda: hybrids("Swimmer-v5"),
     "best": evidence_choices.best,
+    "faults": evidence_faults.campaigns,
     "defaults": evidence_choices.defaults,
     "aes-rules": aes_rules,
     "mean-episodes": mean_episodes,

@@ -69,7 +69,10 @@ class Roster:
         if refusals and not self.starting() and waited > 5:
             raise UsageError("no node can take part: " + "; ".join(refusals))
         if waited > FIRST_NODE_WITHIN:
-            raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s")
+            with self._lock:
+                late = [f"node {node.name} is still starting" for node in self._nodes.values() if node.opening is not None]
+            known = "".join(f"; {text}" for text in (*refusals, *late))
+            raise RunError(f"no node of the cluster was ready within {FIRST_NODE_WITHIN:.0f} s{known}")
 
     def lost(self, node: Node) -> None:
         """This node's engine is gone, or cannot be reached; it is looked for again, and another started if it is gone.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import socket
 import sys
+import threading
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,6 +23,7 @@ from esker.cluster.connect import join
 from esker.cluster.machine import worker_ports
 from esker.cluster.token import ensure_token
 from esker.engines.demand import Demand
+from esker.engines.roster import Roster
 from esker.errors import RunError, UsageError
 from esker.runs.request import configure
 from esker.system.cores import available_cores
@@ -137,6 +141,15 @@ def test_an_environment_that_only_the_driver_can_import_is_named_with_the_node(t
         esker.train("only_here:make", engine="ray", run_dir=str(tmp_path / "run"), **SMALL)
     assert re.search(r"node \S+ \([0-9a-f]{6}\) is not used", str(caught.value))
     assert "cannot import 'only_here'" in str(caught.value)
+
+
+def test_what_is_known_of_the_nodes_is_told_when_none_is_ready_in_time() -> None:
+    """A busy machine may not even have started a second node by then."""
+    roster = Roster.__new__(Roster)
+    late = SimpleNamespace(name="b (bbbbbb)", opening=object())
+    roster.__dict__ |= {"_lock": threading.Lock(), "_nodes": {"b": late}, "refusals": {"a": "node a (aaaaaa) is not used"}}
+    with pytest.raises(RunError, match=r"ready within 120 s; node a \(aaaaaa\) is not used; node b .* is still starting"):
+        roster.give_up(time.monotonic() - 121)
 
 
 SENT = """

@@ -58,6 +58,16 @@ def workers_of(engine: int) -> list[int]:
     return [int(pid) for pid in found.stdout.split()]
 
 
+def add_node(machines: Machines) -> None:
+    """Add a node; Ray gives one up that a busy machine starts too slowly."""
+    for _ in range(5):
+        try:
+            machines.add()
+            return
+        except Exception as error:
+            print(f"a node did not start: {error}", flush=True)
+
+
 def strike(training: Training, machines: Machines, draw: random.Random) -> str | None:
     """Disturb somebody; returns whom and how."""
     what = draw.choice(list(SIGNALS))
@@ -71,7 +81,7 @@ def strike(training: Training, machines: Machines, draw: random.Random) -> str |
         node = draw.choice(able)
         os.kill(machines.raylet(node), number)
         machines.remove(node, graceful=False)
-        machines.add()
+        add_node(machines)
         return f"{what} {number.name}"
     if what == "worker":
         pids = workers_of(draw.choice(engines)[1])
@@ -132,7 +142,7 @@ def main() -> int:
     counts, machines = Counter[str](), Machines()
     ray.init(address=machines.address, namespace="esker", log_to_driver=False, logging_level="CRITICAL")
     for _ in range(2):
-        machines.add()
+        add_node(machines)
     machines.settle()
     with tempfile.TemporaryDirectory(prefix="esker-cluster-kills-") as place:
         os.environ["XDG_STATE_HOME"] = place
