@@ -104,7 +104,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
     )
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Where a user's code raised: the innermost frame that belongs to no installed package."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in frame.filename and HERE not in Path(frame.filename).parents]
