@@ -89,7 +89,7 @@ def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
 def test_a_stopped_sweep_continues_to_the_very_results_of_one_that_was_not(
     tmp_path: Path, how: signal.Signals, status: int
 ) -> None:
-    arguments = ["--trials", "3", "--generations", "12", "--space", "lr=0.001..0.1:log", "--pruner", "asha", "--quiet"]
+    arguments = ["--trials", "3", "--generations", "30", "--space", "lr=0.001..0.1:log", "--pruner", "asha", "--quiet"]
     process = start(tmp_path / "killed", *arguments)
     journal = tmp_path / "killed" / "s" / "trials" / "0000" / "journal.jsonl"
     deadline = time.monotonic() + 300
