@@ -23,8 +23,8 @@ def score(row: np.ndarray, pause: float) -> float:
     return -float(((row - np.linspace(-1, 1, len(row))) ** 2).sum())
 
 
-def work(address: str, pause: float) -> None:
-    evaluated = esker.Worker(address, RUN).run(lambda row: score(row, pause))
+def work(address: str, pause: float, name: str | None = None) -> None:
+    evaluated = esker.Worker(address, RUN, name=name).run(lambda row: score(row, pause))
     print(f"the worker with {pause:g} s a member evaluated {evaluated}", flush=True)
 
 
@@ -34,7 +34,8 @@ def main(generations: int) -> None:
     with esker.WorkServer(RUN, silent_after=3) as server:
         print(f"workers connect to {server.address}", flush=True)
         fast, slow, killed = (
-            start(target=work, args=(server.address, pause), daemon=True) for pause in (0.002, 0.01, 0.004)
+            start(target=work, args=(server.address, pause, name), daemon=True)
+            for name, pause in (("fast", 0.002), ("slow", 0.01), ("killed", 0.004))
         )
         fast.start()
         killed.start()
@@ -46,6 +47,8 @@ def main(generations: int) -> None:
             if (generation + 1) % max(1, generations // 4) == 0:
                 names = len(server.workers)
                 print(f"generation {generation + 1}: score {score(es.center.numpy(), 0):.4f} by {names} workers", flush=True)
+        while not {"fast", "slow"} <= set(server.workers) and fast.is_alive() and slow.is_alive():
+            time.sleep(0.05)  # a worker that begins when the run is over would wait for its coordinator to come back
     fast.join()
     slow.join()
 

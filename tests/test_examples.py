@@ -91,6 +91,16 @@ def test_own_workers_come_and_go_and_the_run_learns(tmp_path: Path) -> None:
     assert sorted(re.findall(r"the worker with (\S+) s a member evaluated [1-9]", out)) == ["0.002", "0.01"]
 
 
+def test_own_worker_that_starts_slowly_after_the_last_generation_ends_with_the_run(tmp_path: Path) -> None:
+    slowly = "import sys, time\nif any('spawn_main' in word for word in sys.orig_argv):\n    time.sleep(2)\n"
+    (tmp_path / "sitecustomize.py").write_text(slowly)
+    command = [sys.executable, str(EXAMPLES / "own_workers.py"), "--generations", "1"]
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path), "PYTHONPATH": path}
+    out = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment).stdout
+    assert "the worker with 0.01 s a member evaluated 0" in out
+
+
 COMMANDS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "command.py")
 
 

@@ -121,10 +121,12 @@ def test_humanoids_presets_have_the_networks_of_the_repositorys_files(algo):
     assert (options["hidden"], options["lr"]) == (([256, 256], 0.0003) if small else ([400, 300], 0.001))
 
 
-def test_default_algorithm_names_the_one_that_was_seen_to_do_much_better():
+def test_default_algorithm_names_the_one_whose_preset_has_learnt_the_environment():
     (found,) = [notice for notice in configure("HalfCheetah-v5", {}).notices if "esker train" in notice]
     assert found.endswith("esker train HalfCheetah-v5 --algo aes-rl")
     assert "median 11,880" in found
+    (found,) = [notice for notice in configure("LunarLanderContinuous-v3", {}).notices if "esker train" in notice]
+    assert found.startswith("pgpe has learnt this with its preset (solved")
     asked = [configure("HalfCheetah-v5", {}, algo="es"), configure("HalfCheetah-v5", {}, preset="halfcheetah/ars")]
     assert not [notice for one in (*asked, configure("Swimmer-v5", {})) for notice in one.notices if "esker train" in notice]
 

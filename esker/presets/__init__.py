@@ -27,7 +27,7 @@ class Preset:
     evidence: str | None
     options: dict[str, Any]
     automatic: bool = False  # the default preset of an environment that has several with evidence
-    instead_of: str | None = None  # the algorithm beside which it was seen to go much further, or with far fewer steps
+    instead_of: str | None = None  # a run that takes this algorithm by default names the preset
 
     @property
     def policy(self) -> Path | None:
