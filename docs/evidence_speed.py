@@ -131,19 +131,40 @@ def asynchronous() -> str:
     return table(["algorithm", *next(iter(data.values()))], rows)
 
 
-MEMBERS, CORE_SECONDS, CORES_OF_A_NODE = 10_000, 0.5, 64
-COORDINATOR, PER_NODE, UPDATE = 0.047, 0.00085, 0.033  # seconds, from the readings above
+def cluster_constants() -> tuple[float, float, float]:
+    """Seconds of the coordinator, for each node, and of the shared sum, from the stored readings of one small machine."""
+    data = load("cluster")
+    quiet = next(session for session in data["nodes"] if session["load"] == "alone on the machine")["readings"]
+    fit = statistics.linear_regression([one["nodes"] for one in quiet], [one["wall_ms"] for one in quiet])
+    whole = statistics.median(data["update"][0]["readings"][0]["threads_1_ms"])
+    asking = statistics.fmean(load("readings")["model"]["asking_ms"])
+    shared = 2 * math.sqrt(whole * asking)  # the least of whole / k + asking * k over the number k of nodes that are asked
+    return fit.intercept / 1000, fit.slope / 1000, shared / 1000
 
 
 def cluster_model() -> str:
     """What the constants of one small machine predict for clusters."""
-    rows = []
-    for cores in (1_440, 4_096, 8_192):
-        nodes = math.ceil(cores / CORES_OF_A_NODE)
-        simulation = math.ceil(MEMBERS / cores) * CORE_SECONDS
-        rest = COORDINATOR + PER_NODE * nodes + UPDATE
+    coordinator, per_node, shared = cluster_constants()
+    model, rows = load("readings")["model"], []
+    for cores in model["cores"]:
+        nodes = math.ceil(cores / model["cores_of_a_node"])
+        simulation = math.ceil(model["members"] / cores) * model["core_seconds"]
+        rest = coordinator + per_node * nodes + shared
         whole = simulation + rest
         rows.append(
             [f"{cores:,}", nodes, f"{simulation:.1f} s", f"{rest:.2f} s", f"{whole:.2f} s", f"{simulation / whole:.0%}"]
         )
-    return table(["cores", "nodes of 64", "⌈N/c⌉ · ℓ", "coordinator and update", "T", "share of simulation"], rows)
+    constants = (
+        f"N = {model['members']:,}, ℓ = {model['core_seconds']:g} s (assumed); the coordinator's {coordinator * 1000:.0f} "
+        f"ms and {per_node * 1000:.2f} ms per node are a line through the quiet readings for 1 to 100 nodes above; the shared "
+        f"sum's {shared * 1000:.0f} ms is the sum on one core shared out over the number of nodes that makes it fastest."
+    )
+    heads = [
+        "cores",
+        f"nodes of {model['cores_of_a_node']}",
+        "⌈N/c⌉ · ℓ",
+        "coordinator and update",
+        "T",
+        "share of simulation",
+    ]
+    return f"{constants}\n\n" + table(heads, rows)

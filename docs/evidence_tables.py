@@ -14,6 +14,7 @@ import evidence_device
 import evidence_faults
 import evidence_functions
 import evidence_language
+import evidence_notes
 import evidence_peers
 import evidence_readings
 import evidence_speed
@@ -158,17 +159,11 @@ def mean_episodes() -> str:
     ):
         key = "env_steps" if counted == "simulated" else "training_steps"
         cells = [
-            " · ".join(number(late(seed["curve"], key, steps)) for seed in runs["seeds"])
+            " · ".join(number(evidence_notes.late(seed["curve"], key, steps)) for seed in runs["seeds"])
             for runs in (data, data["earlier"][0])
         ]
         rows.append([f"after {million(steps)} {counted} steps", *cells])
     return table(["", "1 episode", "5 episodes"], rows)
-
-
-def late(curve: dict[str, list[float]], key: str, steps: int) -> float:
-    """The mean of the last three rows up to some steps."""
-    count = sum(value <= steps for value in curve[key])
-    return statistics.fmean(curve["center_return"][max(0, count - 3) : count])
 
 
 def reference_frames() -> str:
@@ -199,7 +194,7 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
-READINGS = ("learners", "asynchronous", "coordinator", "steps", "evolution", "tuning")
+READINGS = ("gradients", "swimmer", "learners", "asynchronous", "coordinator", "steps", "evolution", "tuning")
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
@@ -210,6 +205,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": evidence_faults.campaigns,
     "defaults": evidence_choices.defaults,
     "aes-rules": aes_rules,
+    "early-halfcheetah": evidence_notes.early,
+    "slow-gaits": evidence_notes.slow_gaits,
+    "one-plus-one": evidence_notes.one_plus_one,
+    "swimmer-early": evidence_notes.swimmer_early,
+    "swimmer-cem": evidence_notes.swimmer_cem,
     "mean-episodes": mean_episodes,
     "cluster-model": evidence_speed.cluster_model,
     "reference-frames": reference_frames,

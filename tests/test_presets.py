@@ -126,7 +126,8 @@ def test_default_algorithm_names_the_one_whose_preset_has_learnt_the_environment
     assert found.endswith("esker train HalfCheetah-v5 --algo aes-rl")
     assert "median 11,880" in found
     (found,) = [notice for notice in configure("LunarLanderContinuous-v3", {}).notices if "esker train" in notice]
-    assert found.startswith("pgpe has learnt this with its preset (solved")
+    assert found.startswith("pgpe has learnt it with its preset (median 265")
+    assert "solved on all five" in found
     asked = [configure("HalfCheetah-v5", {}, algo="es"), configure("HalfCheetah-v5", {}, preset="halfcheetah/ars")]
     assert not [notice for one in (*asked, configure("Swimmer-v5", {})) for notice in one.notices if "esker train" in notice]
 

@@ -103,7 +103,7 @@ def _better(env: str, algo: str) -> list[str]:
     """What to take instead of the default algorithm, where a preset of another one has learnt the environment."""
     others = [one for one in load_all().values() if (one.env, one.instead_of) == (env, algo) and one.evidence]
     seen = [(one, str(one.evidence).partition(";")[0].partition(" (")[0]) for one in others]
-    return [f"{one.algo} has learnt this with its preset ({text}): esker train {env} --algo {one.algo}" for one, text in seen]
+    return [f"{one.algo} has learnt it with its preset ({text}): esker train {env} --algo {one.algo}" for one, text in seen]
 
 
 def _random_only(config: Any) -> list[str]:
