@@ -156,8 +156,8 @@ def cluster_model() -> str:
         )
     constants = (
         f"N = {model['members']:,}, ℓ = {model['core_seconds']:g} s (assumed); the coordinator's {coordinator * 1000:.0f} "
-        f"ms and {per_node * 1000:.2f} ms per node are a line through the quiet readings for 1 to 100 nodes above; the shared "
-        f"sum's {shared * 1000:.0f} ms is the sum on one core shared out over the number of nodes that makes it fastest."
+        f"ms and {per_node * 1000:.2f} ms per node are a line through the quiet readings for 1 to 100 nodes above; the "
+        f"shared sum's {shared * 1000:.0f} ms is the sum on one core shared out over as many nodes as make it fastest."
     )
     heads = [
         "cores",
