@@ -21,13 +21,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from evidence_machine import commit, cpu
-from tables import UPDATERS, as_markdown
+from tables import SOLVERS, UPDATERS, as_markdown
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results" / "peers.json"
 ENVIRONMENTS = ("HalfCheetah-v5", "CartPole-v1")
 STEPPERS = ("esker-steps", "evotorch-steps", "evotorch-vec-steps", "minimal-steps", "raw-steps")
 GRID = ((100, 10_000), (1000, 10_000), (100, 1_000_000), (1000, 100_000), (1000, 1_000_000), (10_000, 1_000_000))
+SEEDS = (range(5), range(5, 10))  # of the solvers, in turns
 MATRIX_BYTES = 4 << 30  # populations larger than this are not tried where they are matrices
 # EvoTorch's Ray joins no cluster that happens to be on this machine, and its actors have the priority of everybody else:
 # by default Ray gives them the lowest but four, and on a machine with other work they hardly run.
@@ -42,21 +43,32 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where to store (default: benchmarks/results/peers.json)")
     parser.add_argument("--note", default="", help="what a reader should know, as: two cores that other work also used")
-    parser.add_argument("--only", choices=("steps", "updates"))
+    parser.add_argument("--only", choices=("steps", "updates", "solve"), help="leave the other stored results as they are")
     arguments = parser.parse_args()
     found: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    found["machine"] = f"{os.cpu_count()} cores, {cpu()}"
-    found["commit"] = commit()
-    found["note"] = arguments.note
-    found["date"] = time.strftime("%Y-%m-%d")
-    found["versions"] = {"esker": metadata.version("esker"), **_versions(arguments.peers)}
-    if arguments.only != "updates":
+    if arguments.only in (None, "steps", "updates"):
+        found |= _heading(arguments)
+    if arguments.only in (None, "steps"):
         found["steps"] = {env: _steps(env, arguments.peers, arguments.rounds) for env in ENVIRONMENTS}
         arguments.out.write_text(json.dumps(found, indent=1) + "\n")
-    if arguments.only != "steps":
+    if arguments.only in (None, "updates"):
         found["updates"] = [_updates(*size, arguments.peers) for size in GRID]
         arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+    if arguments.only in (None, "solve"):
+        found["solve"] = _heading(arguments) | {"seeds": _solve(arguments.peers)}
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
     print(as_markdown(found))
+
+
+def _heading(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Where, when and with what it is measured."""
+    return {
+        "machine": f"{os.cpu_count()} cores, {cpu()}",
+        "commit": commit(),
+        "note": arguments.note,
+        "date": time.strftime("%Y-%m-%d"),
+        "versions": {"esker": metadata.version("esker"), **_versions(arguments.peers)},
+    }
 
 
 def _steps(env: str, peers: str, rounds: int) -> dict[str, Any]:
@@ -87,7 +99,17 @@ def _updates(population: int, dimension: int, peers: str) -> dict[str, Any]:
     return {"population": population, "dimension": dimension, "seconds": seconds}
 
 
-def _run(script: str, *arguments: str, python: str) -> dict[str, float] | None:
+def _solve(peers: str) -> dict[str, list[dict[str, Any]]]:
+    """Every solver's seeds, in turns of five; what fails is missing."""
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in SOLVERS}
+    for seeds in SEEDS:
+        for name, done in runs.items():
+            python = sys.executable if name == "esker" else peers
+            done += _run("solve.py", name, *map(str, seeds), python=python) or []
+    return runs
+
+
+def _run(script: str, *arguments: str, python: str) -> Any:
     """The JSON that a contender prints last; None, with its last words on stderr, where it fails."""
     print(f"measuring {' '.join(arguments)} …", file=sys.stderr)
     done = subprocess.run([python, str(HERE / script), *arguments], capture_output=True, text=True, env=os.environ | RAY)
@@ -95,8 +117,7 @@ def _run(script: str, *arguments: str, python: str) -> dict[str, float] | None:
     if done.returncode or not lines:
         print(f"  failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}", file=sys.stderr)
         return None
-    result: dict[str, float] = json.loads(lines[-1])
-    return result
+    return json.loads(lines[-1])
 
 
 def _versions(python: str) -> dict[str, str]:

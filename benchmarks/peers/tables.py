@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
+SOLVERS = ("esker", "evotorch", "minimal")
 UPDATERS = ("esker", "esker-table", "evosax", "evox", "evotorch")
 
 
 def as_markdown(found: dict[str, Any]) -> str:
     """The results as Markdown."""
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    note = f"; {found['note']}" if found.get("note") else ""
-    lines = [f"{found['date']}, commit {found['commit']}, {found['machine']}; {versions}{note}.", ""]
+    lines = [_heading(found), ""]
     if "steps" in found:
         lines += ["| environment | contender | steps/s | ÷ best peer | PSS, MB |", "|---|---|---|---|---|"]
         for env, results in found["steps"].items():
@@ -30,7 +29,46 @@ def as_markdown(found: dict[str, Any]) -> str:
         fits = {name: exponents(found["updates"], name) for name in UPDATERS}
         cells = [f"N^{n:.2f} · d^{d:.2f}" for n, d in fits.values()]
         lines.append(f"| fitted cost | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append("")
+    if "solve" in found:
+        lines += ["CartPole-v1 solved: " + _heading(found["solve"]), "", *_solve(found["solve"]["seeds"])]
+    return "\n".join(lines).rstrip()
+
+
+def _heading(found: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    note = f"; {found['note']}" if found.get("note") else ""
+    return f"{found['date']}, commit {found['commit']}, {found['machine']}; {versions}{note}."
+
+
+def _solve(contenders: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Seconds to solved of every contender: an unsolved seed is longer than any other."""
+    times = {
+        name: [seed["seconds"] if seed["solved"] else np.inf for seed in seeds]
+        for name, seeds in contenders.items()
+        if seeds
+    }
+    medians = {name: float(np.median(seconds)) for name, seconds in times.items()}
+    best = min(median for name, median in medians.items() if name != "esker")
+    head = "| contender | solved | seconds, median | worst | best peer ÷ it | env steps, median | steps/s while training |"
+    lines = [head, "|---" * 7 + "|"]
+    for name, seconds in times.items():
+        seeds = contenders[name]
+        solved = f"{sum(seed['solved'] for seed in seeds)} of {len(seeds)}"
+        rate = sum(seed["steps"] for seed in seeds) / sum(seed["seconds"] for seed in seeds)
+        cells = [
+            solved,
+            _seconds(medians[name]),
+            _seconds(max(seconds)),
+            f"{best / medians[name]:.2f}" if np.isfinite(medians[name]) else "–",
+        ]
+        cells += [f"{np.median([seed['steps'] for seed in seeds]):,.0f}", f"{rate:,.0f}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "unsolved"
 
 
 def exponents(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
