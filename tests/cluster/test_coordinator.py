@@ -18,6 +18,7 @@ from esker.errors import RunError, UsageError
 SLOW = "cluster_worlds:make_slow"
 
 
+@pytest.mark.faults
 def test_a_coordinator_killed_with_its_run_folder_continues_from_another_nodes_copy(two_nodes: Any, tmp_path: Path) -> None:
     options = {"generations": 7, "env_kwargs": {"pause": 0.002}}
     expected = undisturbed(tmp_path / "alone", SLOW, **options)

@@ -47,6 +47,7 @@ def alone(iterations: int, **options: Any) -> bytes:
     return bits(network)
 
 
+@pytest.mark.faults
 def test_a_bare_function_of_a_tensor_is_evaluated_on_the_cluster_and_resumes(two_nodes: Any, tmp_path: Path) -> None:
     def sphere(x: torch.Tensor) -> float:
         return -float((x**2).sum())
@@ -123,6 +124,7 @@ esker.Evolution(here.model, here.reward, run_dir=sys.argv[2], **options).run(60)
 """
 
 
+@pytest.mark.faults
 def test_a_killed_starter_and_a_killed_coordinator_leave_a_run_that_ends_with_the_same_bits(
     two_nodes: Any, tmp_path: Path, cli: Any
 ) -> None:

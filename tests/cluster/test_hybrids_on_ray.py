@@ -99,6 +99,7 @@ def test_a_killed_ray_actor_changes_no_bit(two_nodes: Any, tmp_path: Path, algo:
     assert len((training.path / "journal.jsonl").read_text().splitlines()) == 6
 
 
+@pytest.mark.faults
 def test_the_critics_process_and_an_actors_node_may_die_in_an_asynchronous_run(
     two_nodes: Any, tmp_path: Path, pools: list[RayPool]
 ) -> None:

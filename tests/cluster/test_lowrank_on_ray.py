@@ -85,6 +85,7 @@ def test_a_reward_that_fails_on_an_engine_stops_the_run(two_nodes: Any) -> None:
         esker.Evolution(model(), reward_batch=broken, engine="ray", address=two_nodes.address, **OPTIONS).run(1)
 
 
+@pytest.mark.faults
 def test_a_language_model_evolves_on_engines_and_reports_held_out_prompts_here(two_nodes: Any) -> None:
     pytest.importorskip("transformers")
     from tiny_language import letters, tiny
