@@ -1,4 +1,4 @@
-"""The tables of docs/gpu.md: worlds on a device beside Gymnasium's, rates, policies alone, many seeds in one batch."""
+"""The tables of docs/evidence/gpu.md: worlds on a device beside Gymnasium's, rates, policies, many seeds in one batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import statistics
 from typing import Any
 
 from evidence_text import load, million, number, stored, table
+
+
+def origin() -> str:
+    """The machine and the versions."""
+    data = load("device")
+    versions = f"torch {data['torch']}, Warp {data['warp']}, MuJoCo Warp {data['mujoco_warp']}"
+    return f"{data['date']}, {data['device']}, {versions}; {data['note']}."
 
 
 def worlds() -> str:
@@ -58,6 +65,19 @@ def simulators() -> str:
     ]
     head = f"{data['episodes']} episodes from equal starts"
     return table(["environment", "policy", f"Gymnasium, {head}", f"MuJoCo Warp ({data['device']})"], rows)
+
+
+def determinism() -> str:
+    """The first difference between two computations of the same steps."""
+    rows = []
+    for found in load("device")["determinism"]:
+        mode = "yes" if found["mode"] else "no"
+        for how in (name for name in found if name not in ("env", "mode")):
+            first = found[how]
+            equal = f"{first['rows_equal']:.2%}"
+            rows.append([found["env"], mode, how, first["step"] + 1, equal, f"{first['largest']:.0e}"])
+    heads = ["environment", "`opt.deterministic`", "compared", "differs from step", "equal worlds", "largest difference"]
+    return table(heads, rows)
 
 
 def seeds_data() -> dict[str, Any]:

@@ -96,7 +96,7 @@ def learning() -> str:
             f"- {million(result.steps)} simulated steps{trained} at most; "
             f"commit `{data['commit'][:7]}`, {data['machine']['cpu']}",
         ]
-        note = f"\n- {data['note'][0].upper()}{data['note'][1:]}." if data.get("note") else ""
+        note = f"\n- {data['note'][0].upper()}{data['note'][1:].rstrip('.')}." if data.get("note") else ""
         parts.append(
             f"### {data['preset']}\n\n![{data['preset']}](curves/{result.file}.svg){video(result.file)}\n\n"
             f"```\n{data['command']}\n```\n\n" + "\n".join(facts) + note
@@ -194,7 +194,7 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
-READINGS = ("gradients", "swimmer", "learners", "asynchronous", "coordinator", "steps", "evolution", "tuning")
+READINGS = ("gradients", "swimmer", "learners", "asynchronous", "coordinator", "steps", "evolution", "tuning", "gpu")
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
@@ -228,6 +228,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "tail": evidence_speed.tail,
     "peers": evidence_peers.peers,
     "peers-readme": evidence_peers.readme,
+    "device-origin": evidence_device.origin,
+    "device-determinism": evidence_device.determinism,
     "device-worlds": evidence_device.worlds,
     "device-generations": evidence_device.generations,
     "device-policies": evidence_device.policies,
