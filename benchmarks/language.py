@@ -1,6 +1,7 @@
 """Low-rank evolution of a language model: its speed, what it learns, and a policy-gradient baseline.
 
     python benchmarks/language.py speed --out speed.json                       # against inference, and one by one
+    python benchmarks/language.py memory --out memory.json                     # of members and of int8 weights
     python benchmarks/language.py learn --task addition --seeds 0 1 2 --seconds 120 --out addition.json
     python benchmarks/language.py learn --task addition --method grpo --seeds 0 1 2 --seconds 120 --out grpo.json
     python benchmarks/language.py sweep --task addition --seconds 40 --out sweep.json      # settings of both methods
@@ -76,13 +77,13 @@ def main() -> None:
     language.model.to(device)
     print(f"model loaded in {time.perf_counter() - begun:.1f} s", flush=True)
     results = Results(options.out, about)
-    {"speed": speed, "learn": learn, "sweep": sweep}[options.part](options, language, device, results)
+    {"speed": speed, "memory": memory, "learn": learn, "sweep": sweep}[options.part](options, language, device, results)
 
 
 def arguments() -> argparse.Namespace:
     """What to measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("speed", "learn", "sweep", "cpu"))
+    parser.add_argument("part", choices=("speed", "memory", "learn", "sweep", "cpu"))
     parser.add_argument("--model", default="packaged")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=Path("language.json"))
@@ -91,7 +92,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--method", default="es", choices=("es", "grpo"))
     parser.add_argument("--methods", nargs="+", default=["es", "grpo"], help="of a sweep")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--until", type=float, default=1.1, help="stop a run when held-out accuracy has reached this twice")
+    parser.add_argument(
+        "--until", type=float, default=1.1, help="stop a run when validation accuracy has reached this twice"
+    )
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER", help="settings, as sigma=0.01 population=512")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=False)
@@ -126,6 +129,16 @@ def speed(options: argparse.Namespace, language: LanguageModel, device: torch.de
     for job in jobs:
         if time.perf_counter() - begun < options.seconds:
             _attempt(job, results)
+
+
+def memory(options: argparse.Namespace, language: LanguageModel, device: torch.device, results: Results) -> None:
+    """Peaks at equal rows for two numbers of members, and the cost of int8 weights."""
+    dtype, (length, new) = getattr(torch, options.dtype), map(int, options.shapes[-1].split("x"))
+    few = language_speed.Shape(options.members, options.prompts, length, new, 1, dtype)
+    many = language_speed.Shape(options.members * 4, max(1, options.prompts // 4), length, new, 1, dtype)
+    for shape in (few, many):
+        _attempt(lambda shape=shape: language_speed.memory(language, shape, device, "captured"), results)
+    _attempt(lambda: language_speed.int8(language, few, device, "captured"), results)
 
 
 def learn(options: argparse.Namespace, language: LanguageModel, device: torch.device, results: Results) -> None:
@@ -211,7 +224,7 @@ def evolve(
         language,
         task.train,
         task.score,
-        held_out=task.held_out,
+        held_out=task.validation,
         template=task.template,
         max_new_tokens=task.max_new_tokens,
         seed=seed,
@@ -251,7 +264,7 @@ def policy_gradient(
 ) -> dict[str, Any]:
     """GRPO."""
     train = tokenize(language, task.train, task.max_new_tokens, task.template)
-    held = tokenize(language, task.held_out, task.max_new_tokens, task.template)
+    held = tokenize(language, task.validation, task.max_new_tokens, task.template)
     decoding = Decoding(task.max_new_tokens, stop_ids(language, ()), language.pad_id, 1.0)
     return language_grpo.train(
         language,

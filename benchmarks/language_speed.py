@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from esker.functions.lowrank.batches import evaluation_copy
+from esker.functions.lowrank.int8 import round_weights, write
 from esker.functions.lowrank.layers import convert
 from esker.functions.lowrank.loaded import Loaded
 from esker.functions.lowrank.parts import parts_of
@@ -61,22 +63,27 @@ class Inference:
 class Population(Inference):
     """A whole generation but for the scores: noise, centre, completions, update."""
 
-    def __init__(self, language: LanguageModel, shape: Shape, device: torch.device, mode: str, update: bool = True) -> None:
+    def __init__(self, language: LanguageModel, shape: Shape, device: torch.device, mode: str, int8: bool = False) -> None:
         super().__init__(language, shape, (shape.members + 2) * shape.prompts, device, mode)
-        flat = FlatParameters(self.model, layout_of(language.model, linear_weights(language.model)))
-        self.flat, parts = flat, parts_of(self.model, flat, shape.rank)
+        layout = layout_of(language.model, linear_weights(language.model))
+        flat = FlatParameters(self.model, layout)
+        parts = parts_of(self.model, flat, shape.rank)
         rates = Rates(population=shape.members, sigma=0.006, lr=3.6e-5, optimizer="sgd", shaping="normalized")
         start = torch.cat([tensor.detach().float().reshape(-1) for tensor in flat.parts])
         self.es = LowRankES(start, parts, rates, 0, device)
+        if int8:
+            round_weights(self.model, parts)
+        self.tensors = FlatParameters(self.model, layout).parts
         self.loaded = Loaded(parts, shape.members // 2 + 1, 2, shape.dtype, device)
         convert(self.model, parts, self.loaded)
-        self.update, self.fitness = update, np.random.default_rng(0).standard_normal(shape.members)
+        self.update, self.fitness = True, np.random.default_rng(0).standard_normal(shape.members)
         self.signs = torch.tensor([1.0, -1.0], device=device) * 0.006
 
     def __call__(self) -> None:
         if self.update:
             center, parts = self.es.center, self.es.parts.parts
-            torch._foreach_copy_(self.flat.parts, [center[part.at].view(part.shape) for part in parts])
+            with torch.no_grad():
+                write(self.tensors, [center[part.at].view(part.shape) for part in parts])
             self.loaded.load(self.es.noise(range(self.es.directions)), self.signs.expand(self.es.directions, -1))
         super().__call__()
         if self.update:
@@ -165,6 +172,57 @@ def one_by_one(language: LanguageModel, shape: Shape, device: torch.device, mode
     seconds = seconds_of(run, device, 1) / members
     rate = shape.prompts * shape.new / seconds
     return {"mode": f"one by one, {mode}", "seconds_per_member": seconds, "tokens_per_second": rate, "notes": run.notes}
+
+
+def memory(language: LanguageModel, shape: Shape, device: torch.device, mode: str) -> dict[str, Any]:
+    """The most memory that inference and a population of the same batch take, beside the model that they were made from."""
+    rows = (shape.members + 2) * shape.prompts
+    inference, _ = _peak(lambda: Inference(language, shape, rows, device, mode), device)
+    population, parts = _peak(lambda: Population(language, shape, device, mode), device)
+    return {
+        "mode": mode,
+        "members": shape.members,
+        "prompts": shape.prompts,
+        "prompt_tokens": shape.length,
+        "new_tokens": shape.new,
+        "rank": shape.rank,
+        "inference_bytes": inference,
+        "population_bytes": population,
+        "moving_parameters": parts.dimension,
+        "normals_per_direction": parts.count,  # r·(m+n), summed over matrices
+    }
+
+
+def _peak(make: Callable[[], Inference], device: torch.device) -> tuple[int, Any]:
+    """The most bytes that making and calling it twice needs, and what moves."""
+    gc.collect()
+    _reset(device)
+    before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
+    run = make()
+    seconds_of(run, device, 2)
+    most = torch.cuda.max_memory_allocated() - before if device.type == "cuda" else 0
+    return most, run.es.parts if isinstance(run, Population) else None
+
+
+def int8(language: LanguageModel, shape: Shape, device: torch.device, mode: str, rounds: int = 3) -> dict[str, Any]:
+    """A generation with int8 weights against one with weights in the type of evaluation, in turns."""
+    _reset(device)
+    runs = [Population(language, shape, device, mode, int8=kind) for kind in (False, True)]
+    for run in runs:
+        seconds_of(run, device, 1)
+    pairs = [[seconds_of(run, device, 1) for run in runs] for _ in range(rounds)]
+    weights = [sum(t.numel() * t.element_size() for t in run.tensors) for run in runs]
+    return {
+        "mode": f"int8, {mode}",
+        "members": shape.members,
+        "prompts": shape.prompts,
+        "prompt_tokens": shape.length,
+        "new_tokens": shape.new,
+        "seconds": pairs,
+        "ratio": statistics.median(b / a for a, b in pairs),
+        "weight_bytes": weights,
+        "notes": runs[0].notes + runs[1].notes,
+    }
 
 
 def _wait(device: torch.device) -> None:

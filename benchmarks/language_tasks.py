@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 HELD_OUT = 512
+BEGINNING = '{"answer":"'  # of what json_score wants, without spaces
 PLACES = [
     "France",
     "Italy",
@@ -103,7 +104,8 @@ class Task:
 
     name: str
     train: list[str]
-    held_out: list[str]
+    validation: list[str]  # for curves and early stops
+    held_out: list[str]  # judged once, at the end of a run
     score: Callable[[str, str], float]
     max_new_tokens: int
     template: Callable[[str], str]
@@ -128,19 +130,23 @@ def _addition(name: str, low: int, high: int) -> Task:
     while len(pairs) < wanted * 0.8:
         pairs[rng.randint(low, high), rng.randint(low, high)] = None
     prompts = [f"What is {a} + {b}?" for a, b in pairs]
-    return Task(name, prompts[HELD_OUT:], prompts[:HELD_OUT], addition_score, len(str(2 * high)) + 2, chat_turn)
+    return _task(name, prompts, HELD_OUT, addition_score, len(str(2 * high)) + 2)
+
+
+def _task(name: str, prompts: list[str], count: int, score: Callable[[str, str], float], new_tokens: int) -> Task:
+    """The first prompts are held out, those after them are for validation, the others are trained on."""
+    return Task(name, prompts[2 * count :], prompts[count : 2 * count], prompts[:count], score, new_tokens, chat_turn)
 
 
 def addition_score(prompt: str, completion: str) -> float:
-    """1 for the number alone; part of it for a number of the right length, by its right digits."""
+    """1 for the number alone; part of it for another number, by the digits that are right from the last one on."""
     answer, text = str(sum(map(int, re.findall(r"\d+", prompt)))), completion.strip()
     if text == answer:
         return 1.0
     if not re.fullmatch(r"\d+", text):
         return 0.02 * (len(re.findall(r"\d", text)) / max(1, len(text)))
-    if len(text) != len(answer):
-        return 0.1
-    return 0.2 + 0.5 * sum(x == y for x, y in zip(text, answer, strict=True)) / len(answer)
+    right = sum(x == y for x, y in zip(text[::-1], answer[::-1], strict=False))
+    return 0.1 + 0.1 * (len(text) == len(answer)) + 0.5 * right / max(len(text), len(answer))
 
 
 def _countdown() -> Task:
@@ -152,8 +158,7 @@ def _countdown() -> Task:
         if 0 < target < 100:
             numbers = sorted([a, b, c])
             prompts[f"{numbers[0]} {numbers[1]} {numbers[2]} -> {target}"] = None
-    everything = list(prompts)
-    return Task("countdown", everything[HELD_OUT:], everything[:HELD_OUT], countdown_score, 14, chat_turn)
+    return _task("countdown", list(prompts), HELD_OUT, countdown_score, 14)
 
 
 def countdown_score(prompt: str, completion: str) -> float:
@@ -177,11 +182,11 @@ def _json() -> Task:
         ask.format(thing) for ask in tells for thing in THINGS
     ]
     random.Random(12345).shuffle(prompts)
-    return Task("json", prompts[64:], prompts[:64], json_score, 24, chat_turn)
+    return _task("json", [f"{prompt} Reply in JSON with the key answer." for prompt in prompts], 64, json_score, 16)
 
 
 def json_score(prompt: str, completion: str) -> float:
-    """1 for a JSON object with the one key "answer" and text in it; parts of it on the way there."""
+    """1 for a JSON object with the one key "answer", text in it and nothing else; parts for how it begins and ends."""
     text = completion.strip()
     try:
         value = json.loads(text)
@@ -194,8 +199,12 @@ def json_score(prompt: str, completion: str) -> float:
         and value["answer"].strip()
     ):
         return 1.0
-    score = 0.1 * text.startswith("{") + 0.1 * text.startswith('{"') + 0.1 * text.endswith("}") + 0.1 * ('":' in text)
-    return score + 0.2 * ("answer" in text.lower()) + 0.1 * (len(text) < 60) + 0.1 * isinstance(value, dict)
+    dense = re.sub(r"\s", "", text)
+    brace = dense.find("{")
+    if brace < 0:
+        return 0.0
+    begun = max(n for n in range(len(BEGINNING) + 1) if dense[brace:].startswith(BEGINNING[:n])) / len(BEGINNING)
+    return 0.1 + 0.1 * (brace == 0) + 0.4 * begun + 0.2 * dense.endswith('"}')
 
 
 def plain_text(modules: int = 12) -> list[str]:

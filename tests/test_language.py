@@ -25,6 +25,7 @@ from esker.functions.lowrank.parts import parts_of
 from esker.functions.parameters import FlatParameters, layout_of
 from esker.language import LanguageEvolution, LanguageModel, evaluate, load, packaged, text_loss
 from esker.language.evolution import linear_weights
+from esker.language.focus import focused
 from esker.language.generation import Decoding, Generator
 from esker.language.models import check_folder
 from esker.language.prompts import decode, stop_ids, tokenize
@@ -180,6 +181,35 @@ def test_a_run_resumes_with_equal_bits_and_keeps_its_held_out_rows(tmp_path: Pat
     assert torch.equal(flat_of(whole), flat_of(again))
     rows = [json.loads(line) for line in (tmp_path / "run" / "held_out.jsonl").read_text().splitlines()]
     assert [row["generation"] for row in rows] == [0, 2]
+
+
+def test_focus_takes_prompts_that_are_wrong_first_and_fills_up_with_others() -> None:
+    pool, wrong = np.array([7, 3, 9, 1, 5]), np.array([False, True, True, False, True])
+    assert focused(pool, wrong, 4, 0.5).tolist() == [1, 3, 7, 9]  # 3 and 9 are wrong; 7 and 1 come next
+    assert focused(pool, wrong, 3, 1.0).tolist() == [3, 5, 9]
+    assert focused(pool, np.zeros(5, bool), 2, 1.0).tolist() == [3, 7]
+
+
+def test_focused_prompts_are_those_that_the_center_gets_wrong_and_a_run_resumes_with_them(tmp_path: Path) -> None:
+    """What the start completes a prompt with counts as right, except for one prompt."""
+    prompts, start = [f"{a}+{b}=" for a in range(9) for b in range(9)], tiny()
+    before = evaluate(start, tokenize(start, prompts, 1), lambda prompt, text: 0.0, 1, examples=81)
+    right = {prompt: text for prompt, text, _ in before.examples}
+
+    def score(prompt: str, text: str) -> float:
+        return float(text == right[prompt] and prompt != "4+4=")
+
+    fixed: dict[str, Any] = {"max_new_tokens": 1, "prompts_per_generation": 3, "focus": 0.34, "quiet": True}
+    moving: dict[str, Any] = {"population": 8, "sigma": 0.1, "lr": 0.03, "seed": 3}
+    first = LanguageEvolution(start, prompts, score, run_dir=str(tmp_path / "run"), **fixed, **moving)
+    first.run(1)
+    chosen = first.task._prompts
+    assert chosen is not None
+    assert prompts.index("4+4=") in chosen[1]
+    again, whole = tiny(), tiny()
+    LanguageEvolution.resume(tmp_path / "run", again, prompts, score, **fixed).run(2)
+    LanguageEvolution(whole, prompts, score, **fixed, **moving).run(3)
+    assert torch.equal(flat_of(again), flat_of(whole))
 
 
 def test_only_linear_layers_but_the_head_move() -> None:

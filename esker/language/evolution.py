@@ -42,7 +42,8 @@ class LanguageEvolution:
     """Members complete prompts, `score(prompt, completion)` rates them, the model moves towards what scored better.
 
     `held_out` prompts are completed by the unperturbed model every `evaluate_every` generations; a completion counts as
-    right when its score is at least `right`. `balance` weighs a prompt the more, the less members differ on it. `chat` puts
+    right when its score is at least `right`. `balance` weighs a prompt the more, the less members differ on it; `focus` is
+    the share of a generation's prompts that are chosen among those the unperturbed model gets wrong. `chat` puts
     prompts into the tokenizer's chat template; `template`, a function of the prompt, replaces it. `temperature=0` takes the
     most likely token. All other options are those of `esker.Evolution` with low-rank noise; by default the weights of every
     linear layer but the head move. Wrong requests raise UsageError.
@@ -64,6 +65,7 @@ class LanguageEvolution:
         right: float = 1.0,
         evaluate_every: int = 10,
         balance: bool = False,
+        focus: float = 0.0,
         params: Filter | None = None,
         capture: bool = True,
         compile: bool = False,
@@ -72,7 +74,7 @@ class LanguageEvolution:
         _folder: Path | None = None,
         **options: Any,
     ) -> None:
-        _check(prompts_per_generation, max_new_tokens, temperature, evaluate_every)
+        _check(prompts_per_generation, max_new_tokens, temperature, evaluate_every, focus)
         self.language = language
         self.quiet = bool(options.get("quiet", False))
         self.display = Display(self.quiet)
@@ -93,6 +95,7 @@ class LanguageEvolution:
             right=right,
             evaluate_every=evaluate_every,
             balance=balance,
+            focus=focus,
             speedups=Speedups(capture, compile),
             note=self.display.note,
             on_held_out=self._held_out,
@@ -196,9 +199,11 @@ def _chat_template(language: LanguageModel) -> Callable[[str], str]:
     return partial(chat, language)
 
 
-def _check(prompts: int, new_tokens: int, temperature: float, every: int) -> None:
+def _check(prompts: int, new_tokens: int, temperature: float, every: int, focus: float) -> None:
     for name, value in (("prompts_per_generation", prompts), ("max_new_tokens", new_tokens), ("evaluate_every", every)):
         if not isinstance(value, int) or value < 1:
             raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
     if not temperature >= 0:
         raise UsageError(f"temperature is {temperature!r}; expected a number of at least 0")
+    if not 0 <= focus <= 1:
+        raise UsageError(f"focus is {focus!r}; expected a share between 0 and 1")

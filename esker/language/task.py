@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from esker.functions.lowrank.members import LowRankMembers
 from esker.functions.lowrank.normals import uniforms
+from esker.language.focus import CANDIDATES, Center, focused
 from esker.language.generation import Decoding, Generator, Speedups
 from esker.language.models import LanguageModel
 from esker.language.prompts import Tokens
@@ -48,12 +50,15 @@ class LanguageTask:
     right: float = 1.0
     evaluate_every: int = 10
     balance: bool = False
+    focus: float = 0.0  # share of a generation's prompts that are chosen among those the centre gets wrong
     speedups: Speedups = field(default_factory=Speedups)
     note: Callable[[str], None] = print
     on_held_out: Callable[[HeldOut], None] | None = None
     tokens: int = 0  # completion tokens made so far
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "score": 0.0})
     _generator: Generator | None = None
+    _center: Center | None = None
+    _prompts: tuple[int, torch.Tensor] | None = None  # those of a generation
     _reports: list[HeldOut] | None = None  # None: in the user's process
     _at: int = -1  # the generation that the held-out prompts were last evaluated in
 
@@ -65,7 +70,7 @@ class LanguageTask:
         if wanted and not members.start and self._at != generation:  # by the engine that evaluates the first members
             self._at = generation
             self._evaluate(members, make, generation)
-        chosen = self._chosen(generation)
+        chosen = self._chosen(generation, members)
         owners = chosen.to(make.device).repeat(len(members))
         prompts = self._on(make.device)
         rows = self._timed(
@@ -86,11 +91,25 @@ class LanguageTask:
     def _scored(self, prompts: Tokens, owners: torch.Tensor, rows: torch.Tensor) -> Scored:
         return score_rows(self.language, prompts.texts, owners, rows, self.score, self.stop)
 
-    def _chosen(self, generation: int) -> torch.Tensor:
-        """This generation's prompts, by address; all of them where there are no more."""
-        count = min(self.prompts_per_generation, len(self.train))
-        rng = generator(self.seed, Purpose.EPISODE, generation)
-        return torch.from_numpy(np.sort(rng.choice(len(self.train), count, replace=False)))
+    def _chosen(self, generation: int, members: LowRankMembers) -> torch.Tensor:
+        """This generation's prompts, by address, and with `focus` by what the centre gets wrong."""
+        if self._prompts is None or self._prompts[0] != generation or not members.start:
+            self._prompts = generation, torch.from_numpy(self._choose(generation, members))
+        return self._prompts[1]
+
+    def _choose(self, generation: int, members: LowRankMembers) -> NDArray[np.int64]:
+        count, rng = min(self.prompts_per_generation, len(self.train)), generator(self.seed, Purpose.EPISODE, generation)
+        if not self.focus or count == len(self.train):  # all of them where there are no more
+            return np.sort(rng.choice(len(self.train), count, replace=False))
+        size = min(max(CANDIDATES, count), len(self.train))
+        pool = rng.choice(len(self.train), size, replace=False)
+        if self._center is None or self._center.module is not members.module:
+            length, capture = self.train.ids.shape[1], self.speedups.capture
+            self._center = Center(self.language, members, size, length, self.decoding, capture, self.note)
+        make, owners = self._center.read(), torch.from_numpy(pool)
+        prompts, placed = self._on(make.device), owners.to(make.device)
+        rows = make(prompts.ids[placed], prompts.valid[placed])
+        return focused(pool, self._scored(self.train, placed, rows).by_row < self.right, count, self.focus)
 
     def _noise(self, members: LowRankMembers, chosen: torch.Tensor) -> torch.Tensor | None:
         """Uniform numbers for sampling, by (generation, direction, prompt, token): a mirrored pair shares them."""
@@ -133,7 +152,14 @@ class LanguageTask:
 
     def __getstate__(self) -> dict[str, Any]:
         """For an engine in another process: without graphs and displays; what it finds is taken from it as reports."""
-        here: dict[str, Any] = {"_generator": None, "note": _silent, "on_held_out": None, "tokens": 0, "_reports": []}
+        here: dict[str, Any] = {
+            "_generator": None,
+            "_center": None,
+            "note": _silent,
+            "on_held_out": None,
+            "tokens": 0,
+            "_reports": [],
+        }
         return {**vars(self), "train": self.train.to(torch.device("cpu")), **here}
 
     def take_reports(self) -> tuple[int, list[HeldOut]]:
