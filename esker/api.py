@@ -10,6 +10,7 @@ import gymnasium as gym
 from rich.console import Console
 
 from esker.algorithms import registry
+from esker.algorithms.device import is_one_batch
 from esker.algorithms.loop import Outcome
 from esker.algorithms.observer import Observer, Row
 from esker.cluster import connect
@@ -176,7 +177,7 @@ def train_seeds(
     for seed in dict.fromkeys(seeds):
         own: Any = {**options, "seed": seed} | ({} if parent is None else {"run_dir": str(Path(parent) / f"s{seed}")})
         request = configure(env, own, algo=algo, preset=preset, config=config, foreign=foreign)
-        if not getattr(request.config, "on_device", False):
+        if not is_one_batch(request.config, request.environment):
             raise UsageError("train_seeds is for worlds on a device, as device='cuda'; `esker train --seeds` runs others")
         begun.append(session.start(request, trust=with_own(trust, request.config)))
     return _run_together(begun)
@@ -187,7 +188,7 @@ def resume_together(run_dirs: Sequence[str | Path], *, trust: Trust = False, **c
     begun = []
     for run_dir in run_dirs:
         folder, config, stepped, environment, notices = _continued(run_dir, None, None, trust, changes)
-        if not getattr(config, "on_device", False):
+        if not getattr(config, "worlds_on_device", False):
             raise UsageError(f"{run_dir} has no worlds on a device; resume such runs one by one")
         begun.append(session.resume(folder, registry.find(folder.algo), stepped, environment, notices))
     same = [{**vars(each.state.config), "seed": None, "run_dir": None} for each in begun]

@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from esker.algorithms.algorithm import Engine, Site
-from esker.config.device import check_device, device_name
+from esker.config.device import ON_CPU, check_device, device_name
 from esker.config.options import SynchronousConfig
 from esker.worlds.environments import Env, Environment
 from esker.worlds.vectorizers import choose_vectorizer
 
 if TYPE_CHECKING:
     from esker.engines.device_shared import SharedDevice
+
+IMAGE_SLOTS, VECTOR_SLOTS = 32, 64  # of each worker whose policies are on a device
 
 
 def choose_device(config: SynchronousConfig, environment: Environment, probe: Env) -> tuple[Any, list[str]]:
@@ -23,23 +25,44 @@ def choose_device(config: SynchronousConfig, environment: Environment, probe: En
         return choose_vectorizer(config, environment, probe)
     import torch
 
-    from esker.worlds.device import check_world, world_for
+    from esker.worlds.device import check_world
 
     device = config.device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_device(device)
-    world = config.world or world_for(environment)
-    check_world(world, environment)
-    return replace(config, device=device, world=world), []
+    config = replace(config, device=device, world=world_of(config, environment))
+    if config.world == ON_CPU:
+        return choose_vectorizer(config, environment, probe)
+    check_world(str(config.world), environment)
+    return config, []
+
+
+def world_of(config: SynchronousConfig, environment: Environment) -> str:
+    """The world of a configuration: as requested, else one on the device where it can do what is asked."""
+    from esker.worlds.device import world_for
+
+    asked = (environment.wrappers, environment.time_aware, config.vectorizer, config.fresh_environments)
+    return config.world or (ON_CPU if any(asked) else world_for(environment)) or ON_CPU
+
+
+def is_one_batch(config: Any, environment: Environment) -> bool:
+    """Whether several seeds of a configuration are one batch, because their worlds are on a device."""
+    return getattr(config, "on_device", False) and world_of(config, environment) != ON_CPU
 
 
 def open_device_engine(state: Any, site: Site) -> Engine:
-    """The engine of a state whose worlds are on a device. A device that is not there raises UsageError."""
-    from esker.engines.device import MOST, device_engine
+    """The engine of a state whose policies are on a device. A device that is not there raises UsageError."""
+    from esker.engines.device import MOST, device_engine, served_engine
     from esker.tasks.device import DeviceEpisodes
 
-    world, device, said = _place(state.config)
-    task = DeviceEpisodes(state.task, world, device, state.config.slots or min(_items(state), MOST))
-    engine = device_engine(task, state.table, site.note)
+    config: SynchronousConfig = state.config
+    world, device, said = _place(config)
+    engine: Engine
+    if world == ON_CPU:
+        episodes = replace(state.task, slots=config.slots or (IMAGE_SLOTS if state.task.images else VECTOR_SLOTS))
+        engine = served_engine(episodes, device, config.workers, state.table, config.step_timeout, site.note)
+    else:
+        task = DeviceEpisodes(state.task, world, device, config.slots or min(_items(state), MOST))
+        engine = device_engine(task, state.table, site.note)
     site.note(said)
     return engine
 
@@ -72,6 +95,8 @@ def _place(config: SynchronousConfig) -> tuple[str, str, str]:
     assert config.world is not None
     check_device(config.device)
     name = device_name(config.device)
+    if config.world == ON_CPU:
+        return config.world, config.device, f"policies on {name}; worker processes step the environments"
     said = f"worlds ({config.world}) and policies on {name}; esker eval evaluates in Gymnasium on the CPU"
     if config.world == "warp" and name != "cpu":
         said += "; MuJoCo Warp does not repeat bit for bit on a GPU, so a resumed run is not exact"

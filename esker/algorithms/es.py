@@ -127,7 +127,7 @@ class EvolutionStrategy(Center):
     def _play(self, engine: Evaluates, snapshot: Snapshot) -> list[float]:
         """The returns of a snapshot's centre, in episodes of generations to come: no choice was made by them."""
         config, seen = self.config, self._statistics(snapshot)
-        wanted = 1 if config.on_device else min(CERTAIN, self.strategy.population * config.episodes_per_member)
+        wanted = 1 if config.worlds_on_device else min(CERTAIN, self.strategy.population * config.episodes_per_member)
         returns: list[float] = []
         for generation in range(self.generation + 1, self.generation + 1 + math.ceil(wanted / config.center_episodes)):
             plan = Plan(0, center=config.center_episodes, refuse=self._refuse if config.on_error == "stop" else None)

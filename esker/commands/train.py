@@ -101,6 +101,7 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
 
 def _on_device(namespace: Namespace, options: dict[str, Any]) -> bool:
     """Whether the request has its worlds on a device, where all seeds are one batch."""
+    from esker.algorithms.device import is_one_batch
     from esker.runs.request import configure
 
     request = configure(
@@ -111,7 +112,7 @@ def _on_device(namespace: Namespace, options: dict[str, Any]) -> bool:
         config=namespace.config,
         foreign=foreign_given(namespace),
     )
-    return bool(getattr(request.config, "on_device", False))
+    return is_one_batch(request.config, request.environment)
 
 
 def _run_batch(namespace: Namespace, options: dict[str, Any], seeds: list[int]) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 from esker.config.option import option
 from esker.errors import UsageError
 
+ON_CPU = "cpu"  # the world that worker processes step
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
@@ -15,17 +17,22 @@ class DeviceOptions:
 
     device: str | None = option(
         None,
-        "batch worlds and policies on cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)",
+        "run policies, and worlds if it can, on cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)",
     )
     world: str | None = option(
         None,
-        "worlds on the device: torch, warp, or module:make_world (default with --device cuda: what fits the environment)",
+        "who steps for a device: torch, warp or module:make_world on it, or cpu: worker processes (default: what fits)",
     )
 
     @property
     def on_device(self) -> bool:
-        """Whether worlds are tensors on a device, instead of environments in worker processes."""
+        """Whether policies run on a device, instead of in worker processes."""
         return self.world is not None or self.device not in (None, "cpu")
+
+    @property
+    def worlds_on_device(self) -> bool:
+        """Whether worlds are tensors there, too; known once the world is chosen."""
+        return self.on_device and self.world != ON_CPU
 
     def check_world(self, config: Any) -> None:
         """Refuse options that only worker processes have. Raises UsageError."""
@@ -33,9 +40,11 @@ class DeviceOptions:
             return
         if config.engine == "ray":
             raise UsageError("worlds on a device are for --engine local; leave --world and --device out, or --engine")
+        if self.world in (None, ON_CPU):
+            return
         for name, default in {"vectorizer": None, "fresh_environments": False}.items():
             if getattr(config, name) != default:
-                raise UsageError(f"{name} is for environments in worker processes; leave it out, or --world and --device")
+                raise UsageError(f"{name} is for environments in worker processes; use --world cpu, or leave it out")
 
 
 def check_device(device: str) -> None:

@@ -1,4 +1,4 @@
-"""The device engine: one process steps thousands of worlds on a GPU, or on the CPU by torch."""
+"""Engines whose policies are on a device: worlds are there, too, or in worker processes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from esker.engines.engine import InlineEngine
-from esker.errors import RunError
+from esker.engines.open import MOST_WORKERS
+from esker.engines.served import ServedEngine
+from esker.errors import RunError, UsageError
 from esker.noise.table import NoiseTable
+from esker.system.cores import available_cores
+from esker.tasks.episodes import Episodes
 
 if TYPE_CHECKING:
     from esker.tasks.device import DeviceEpisodes
 
 MOST = 16_384  # slots, unless more are requested
 FEWEST = 16
+PER_CORE = 2  # worker processes: one steps while the other's actions are computed
 Opened = TypeVar("Opened")
 
 
@@ -24,7 +29,30 @@ def device_engine(task: DeviceEpisodes, table: NoiseTable | None, note: Callable
     return fitting(lambda slots: InlineEngine(replace(task, slots=slots), table), task.slots, task.device, note)
 
 
-def fitting(make: Callable[[int], Opened], wanted: int, device: str, note: Callable[[str], None]) -> Opened:
+def served_engine(
+    episodes: Episodes,
+    device: str,
+    workers: int | None,
+    table: NoiseTable | None,
+    step_timeout: float | None,
+    note: Callable[[str], None],
+) -> ServedEngine:
+    """Worker processes (None: two for each core) that step, with policies on a device; fewer slots if memory is short."""
+    count = PER_CORE * available_cores() if workers is None else workers
+    if not 1 <= count <= MOST_WORKERS:
+        raise UsageError(f"workers is {count}; with policies on a device expected 1 to {MOST_WORKERS:,}")
+    return fitting(
+        lambda slots: ServedEngine(replace(episodes, slots=slots), device, count, table, step_timeout),
+        episodes.slots,
+        device,
+        note,
+        fewest=1,
+    )
+
+
+def fitting(
+    make: Callable[[int], Opened], wanted: int, device: str, note: Callable[[str], None], fewest: int = FEWEST
+) -> Opened:
     """What `make` makes with the wanted number of slots, or with as many as the device's memory has room for."""
     import torch
 
@@ -36,7 +64,7 @@ def fitting(make: Callable[[int], Opened], wanted: int, device: str, note: Calla
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            if slots <= FEWEST:
+            if slots <= fewest:
                 raise RunError(f"{device} has too little memory for {slots} slots: {error}") from error
         slots //= 2
         gc.collect()

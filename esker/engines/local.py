@@ -12,6 +12,7 @@ import selectors
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -44,12 +45,19 @@ class Worker(WorkerProcess):
 class LocalEngine:
     """Evaluates plans on worker processes; each owns some slots and one thread."""
 
-    def __init__(self, task: Task, workers: int, table: NoiseTable | None = None, step_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        workers: int,
+        table: NoiseTable | None = None,
+        step_timeout: float | None = None,
+        descriptors: Sequence[int] = (),
+    ) -> None:
         self.task = task
         self.step_timeout = step_timeout
         self._setup = Setup(list(sys.path), cloudpickle.dumps(task), (table.descriptor, table.size) if table else None)
         self._count = workers
-        shared = [table.descriptor] if table else []
+        shared = [*descriptors, *([table.descriptor] if table else [])]
         self._supervisor = Supervisor("esker.engines.worker", workers, BOARD_FIELDS, self._setup.path, shared)
         self._board = self._supervisor.board
         self._bell, self._bell_button = os.pipe()
@@ -116,8 +124,12 @@ class LocalEngine:
         worker = Worker(self._supervisor, row)
         self._workers[worker.connection] = worker
         self._ears.register(worker.connection, selectors.EVENT_READ, worker)
-        self._send(worker, self._setup)
+        self._send(worker, self._setup_of(row))
         return worker
+
+    def _setup_of(self, row: int) -> Setup:
+        """What the worker of a row is started with."""
+        return self._setup
 
     def _enter(self, worker: Worker, plan: Plan) -> None:
         """Bring a worker into the generation, with its first items."""

@@ -126,11 +126,7 @@ class Slots:
         self.board = board
         self.tick = 0
         self.steps = 0  # of all rows together, shown on the board
-        self.rows: Rows | SharedMLPRows
-        if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
-            self.rows = SharedMLPRows(task.network, noise, task.slots)
-        else:
-            self.rows = task.network.open(task.slots)
+        self.rows: Rows | SharedMLPRows = self._open_rows()
         self.images = task.images
         kind = np.uint8 if self.images else np.float64
         self.observations: Any = np.zeros((task.slots, *task.network.input_shape), dtype=kind)
@@ -148,6 +144,12 @@ class Slots:
         self.begun: list[int] = [0] * task.slots
         self.counted: list[bool] = [False] * task.slots  # whether an episode's observations enter the statistics
         self.action_noise: list[tuple[np.random.Generator, Any] | None] = [None] * task.slots
+
+    def _open_rows(self) -> Rows | SharedMLPRows:
+        task, noise = self.task, self.noise
+        if isinstance(noise, LowRankNoise) and isinstance(task.network, MLP):
+            return SharedMLPRows(task.network, noise, task.slots)
+        return task.network.open(task.slots)
 
     def evaluate(self, job: Job, take: Take, give: Give) -> int:
         """Evaluate items until `take` ends it."""

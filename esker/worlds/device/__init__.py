@@ -21,23 +21,18 @@ SWARM = "esker.worlds.device.swarm:Swarm"
 IN_TORCH = (*CLASSIC, SWARM)
 
 
-def world_for(environment: Environment) -> str:
-    """The kind of world that steps an environment on a device. Raises UsageError if there is none."""
+def world_for(environment: Environment) -> str | None:
+    """The kind of world that steps an environment on a device, if there is one."""
     if environment.name in IN_TORCH:
         return "torch"
-    if environment.name in DEFINITIONS:
-        return "warp"
-    raise UsageError(
-        f"{environment.name} has no world on a device; write one and give it with --world module:make_world, "
-        "or leave --device out"
-    )
+    return "warp" if environment.name in DEFINITIONS else None
 
 
 def check_world(world: str, environment: Environment) -> None:
     """Refuse what a kind of world cannot step. Raises UsageError."""
     for option, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
         if given:
-            raise UsageError(f"{option} is for environments on the CPU, and worlds are on a device; leave --world out")
+            raise UsageError(f"{option} is for environments on the CPU, and worlds are on a device; use --world cpu")
     if world == "torch" and environment.name not in IN_TORCH:
         raise UsageError(f"world is 'torch', which has {', '.join(IN_TORCH)}; this is {environment.name}")
     if world == "warp":
@@ -45,7 +40,7 @@ def check_world(world: str, environment: Environment) -> None:
     elif ":" in world:
         import_callable(world, "world")
     elif world != "torch":
-        raise UsageError(f"world is {world!r}; expected torch, warp, or module:make_world")
+        raise UsageError(f"world is {world!r}; expected torch, warp, cpu or module:make_world")
 
 
 def _check_warp(environment: Environment) -> None:
