@@ -61,7 +61,7 @@ def open_device_engine(state: Any, site: Site) -> Engine:
         episodes = replace(state.task, slots=config.slots or (IMAGE_SLOTS if state.task.images else VECTOR_SLOTS))
         engine = served_engine(episodes, device, config.workers, state.table, config.step_timeout, site.note)
     else:
-        task = DeviceEpisodes(state.task, world, device, config.slots or min(_items(state), MOST))
+        task = DeviceEpisodes(state.task, world, device, config.slots or min(_items(state), MOST), config.deterministic)
         engine = device_engine(task, state.table, site.note)
     site.note(said)
     return engine
@@ -78,7 +78,7 @@ def share_device(states: Sequence[Any], note: Callable[[str], None]) -> SharedDe
     rounds = math.ceil(items * len(states) / MOST)
     wanted = states[0].config.slots
     each = math.ceil(items / rounds) if wanted is None else max(1, wanted // len(states))
-    slots = fitting(lambda some: DeviceSlots(runs, world, device, some), each, device, note)
+    slots = fitting(lambda some: DeviceSlots(runs, world, device, some, states[0].config.deterministic), each, device, note)
     note(f"{len(states)} runs with {slots.each:,} slots each; {said}")
     return SharedDevice(slots)
 
@@ -98,6 +98,6 @@ def _place(config: SynchronousConfig) -> tuple[str, str, str]:
     if config.world == ON_CPU:
         return config.world, config.device, f"policies on {name}; worker processes step the environments"
     said = f"worlds ({config.world}) and policies on {name}; esker eval evaluates in Gymnasium on the CPU"
-    if config.world == "warp" and name != "cpu":
-        said += "; MuJoCo Warp does not repeat bit for bit on a GPU, so a resumed run is not exact"
+    if config.world == "warp" and name != "cpu" and not config.deterministic:
+        said += "; MuJoCo Warp does not repeat bit for bit on a GPU without --deterministic, so a resumed run is not exact"
     return config.world, config.device, said

@@ -23,6 +23,7 @@ class DeviceOptions:
         None,
         "who steps for a device: torch, warp or module:make_world on it, or cpu: worker processes (default: what fits)",
     )
+    deterministic: bool = option(False, "bits that repeat also where MuJoCo Warp steps on a GPU, which takes longer")
 
     @property
     def on_device(self) -> bool:

@@ -18,6 +18,7 @@ class DeviceEpisodes:
     world: str
     device: str
     slots: int
+    deterministic: bool = False
 
     def describe(self, generation: int, item: int) -> str:
         """Environment, member and seed of an item."""
@@ -25,7 +26,8 @@ class DeviceEpisodes:
 
     def open(self, table: NoiseTable | None, board: Board) -> DeviceEvaluator:
         """Make worlds and rows of policies. Too many for the device's memory raise torch.OutOfMemoryError."""
-        return DeviceEvaluator(DeviceSlots([(self.episodes, table)], self.world, self.device, self.slots), board)
+        slots = DeviceSlots([(self.episodes, table)], self.world, self.device, self.slots, self.deterministic)
+        return DeviceEvaluator(slots, board)
 
 
 class DeviceEvaluator:

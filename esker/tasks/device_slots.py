@@ -42,7 +42,14 @@ Numbers = NDArray[np.int64]
 class DeviceSlots:
     """The slots of one device: `each` rows for every run. Too many for its memory raise torch.OutOfMemoryError."""
 
-    def __init__(self, runs: Sequence[tuple[Episodes, NoiseTable | None]], world: str, device: str, each: int) -> None:
+    def __init__(
+        self,
+        runs: Sequence[tuple[Episodes, NoiseTable | None]],
+        world: str,
+        device: str,
+        each: int,
+        deterministic: bool = False,
+    ) -> None:
         self.tasks, self.each = [task for task, _ in runs], each
         self.task = self.tasks[0]  # they differ in their seeds only
         self.device, self.rows = torch.device(device), each * len(runs)
@@ -57,11 +64,11 @@ class DeviceSlots:
             noises = [task.noise(table) for task, table in runs]
             self.populations = [DevicePopulation(noise, self.device) for noise in noises]
             self.policies = open_rows(self.task.network, noises[0], self.rows, self.device, len(runs))
-            self._make(world)
+            self._make(world, deterministic)
 
-    def _make(self, world: str) -> None:
+    def _make(self, world: str, deterministic: bool) -> None:
         task, device, rows = self.task, self.device, self.rows
-        self.worlds = open_world(world, task.environment, rows, device)
+        self.worlds = open_world(world, task.environment, rows, device, deterministic)
         first = self.worlds.reset(torch.arange(rows, device=device), np.zeros(rows, dtype=np.int64))
         if tuple(first.shape) != (rows, *task.network.input_shape):
             raise UsageError(

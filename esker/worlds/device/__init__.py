@@ -55,7 +55,9 @@ def _check_warp(environment: Environment) -> None:
         raise UsageError("world warp needs MuJoCo Warp, which is not installed; pip install 'esker[warp]'") from error
 
 
-def open_world(world: str, environment: Environment, rows: int, device: torch.device) -> DeviceWorlds:
+def open_world(
+    world: str, environment: Environment, rows: int, device: torch.device, deterministic: bool = False
+) -> DeviceWorlds:
     """`rows` worlds on a device. Exceptions of a user's function pass through."""
     if ":" in world:
         return _limited(import_callable(world, "world")(rows, device, **environment.kwargs), environment)
@@ -68,7 +70,7 @@ def open_world(world: str, environment: Environment, rows: int, device: torch.de
         from esker.worlds.device.warp import WarpWorlds
 
         with silence():
-            return WarpWorlds(environment.name, rows, device, limit, **options_of(environment))
+            return WarpWorlds(environment.name, rows, device, limit, deterministic, **options_of(environment))
     from esker.worlds.device.classic import ClassicDeviceWorlds
 
     return ClassicDeviceWorlds(environment.name, rows, device, limit, **options_of(environment))

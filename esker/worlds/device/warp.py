@@ -6,6 +6,7 @@ PGS solver, which MuJoCo Warp lacks, Newton's is used.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +24,8 @@ warp.config.log_level = warp.LOG_WARNING  # before it starts
 warp.init()
 import mujoco_warp  # noqa: E402
 
+from esker.worlds.device import warp_order  # noqa: E402
+
 CLEARED = ("qacc_warmstart", "ctrl", "cfrc_ext", "qfrc_applied")  # what is cleared between episodes
 ROOM = {"Humanoid-v5": 96, "HumanoidStandup-v5": 96}  # constraints of a world, where MuJoCo Warp's 64 are too few
 LARGEST = 1e10  # mjMAXVAL: MuJoCo resets a world whose state is larger, or no number
@@ -31,8 +34,10 @@ LARGEST = 1e10  # mjMAXVAL: MuJoCo resets a world whose state is larger, or no n
 class WarpWorlds:
     """The worlds of one GPU. All are stepped; those that begin an episode are set in place, by their rows."""
 
-    def __init__(self, name: str, rows: int, device: torch.device, limit: int | None, **options: Any) -> None:
-        self.limit = limit
+    def __init__(
+        self, name: str, rows: int, device: torch.device, limit: int | None, deterministic: bool = False, **options: Any
+    ) -> None:
+        self.limit, self.deterministic = limit, deterministic
         self.device = torch.device("cuda", device.index or 0) if device.type == "cuda" else device
         self.definition = define(name, options, TorchArrays(self.device))
         model = self.definition.scene.model
@@ -41,6 +46,7 @@ class WarpWorlds:
         self._place = warp.device_from_torch(self.device)
         with warp.ScopedDevice(self._place):
             self._model = mujoco_warp.put_model(model)
+            self._model.opt.deterministic = mujoco_warp.DeterminismType.CONSTRAINT if deterministic else 0
             self._data = mujoco_warp.make_data(model, nworld=rows, njmax=ROOM.get(name))
         self.starts = Starts(lambda random: np.concatenate(self.definition.start(random)))
         self._make_arrays(rows)
@@ -86,7 +92,7 @@ class WarpWorlds:
         for _ in range(self.definition.frame_skip):
             mujoco_warp.step(self._model, self._data)
         if self.definition.contact_forces:
-            mujoco_warp.rne_postconstraint(self._model, self._data)
+            (warp_order.contact_forces if self.deterministic else mujoco_warp.rne_postconstraint)(self._model, self._data)
 
     def _judge(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Rewards and terminations of the state; observations and positions are kept. A broken world is reset."""
@@ -107,7 +113,7 @@ class WarpWorlds:
         if self.device.type != "cuda":
             return work
         stream = warp.stream_from_torch(torch.cuda.current_stream(self.device))
-        with warp.ScopedDevice(self._place), warp.ScopedStream(stream):
+        with self._ordered(), warp.ScopedDevice(self._place), warp.ScopedStream(stream):
             work()  # compiles the kernels
             torch.cuda.synchronize(self.device)
             with warp.ScopedCapture(stream=stream) as capture:
@@ -119,5 +125,8 @@ class WarpWorlds:
         if self._stream is not None:
             warp.capture_launch(work, stream=self._stream)
             return
-        with warp.ScopedDevice(self._place):
+        with self._ordered(), warp.ScopedDevice(self._place):
             work()
+
+    def _ordered(self) -> Any:
+        return warp_order.in_order() if self.deterministic else nullcontext()
