@@ -212,7 +212,7 @@ def test_fewer_rows_and_rows_that_change_places_keep_their_worlds():
 def test_an_unstable_simulation_gives_the_same_bits():
     """MuJoCo resets a world whose state is not finite; controls of its last step are then lost."""
     pair = Pair("Humanoid-v5", {"terminate_when_unhealthy": False})
-    for data in (*pair.native.datas[:2], *(env.unwrapped.data for env in pair.envs[:2])):
+    for data in (*(world.data for world in pair.native.worlds[:2]), *(env.unwrapped.data for env in pair.envs[:2])):
         data.qvel[:] = 1e12
     for _ in range(3):
         pair.step(np.full((ROWS, 17), 0.3, dtype=np.float32))
@@ -260,7 +260,7 @@ def test_classic_control_over_torch_tensors_agrees_with_numpy(name):
 def test_mujoco_is_not_profiled_while_native_worlds_step():
     worlds = open_native(Environment("HalfCheetah-v5"), 1)
     worlds.reset(0, 0)
-    data, timed = worlds.datas[0], mujoco.mjtTimer.mjTIMER_STEP
+    data, timed = worlds.worlds[0].data, mujoco.mjtTimer.mjTIMER_STEP
     worlds.step(np.zeros((1, 6), dtype=np.float32), 1, np.zeros((1, 17)))
     assert data.timer[timed].duration == 0
     mujoco.mj_step(worlds.model, data)
@@ -284,3 +284,10 @@ def test_a_lander_that_lands_or_crashes_has_the_bits_of_gymnasium(options):
 @pytest.mark.parametrize("options", [{"continuous": True}, {"enable_wind": True}])
 def test_a_lander_with_other_arguments_is_left_to_gymnasium(options):
     assert f"does not take {next(iter(options))} True" in refusal(Environment("LunarLander-v3", kwargs=options))
+
+
+@pytest.mark.skipif(not hasattr(mujoco.mjtDisableBit, "mjDSBL_ISLAND"), reason="this MuJoCo knows no islands")
+@pytest.mark.parametrize(("name", "sought"), [("Humanoid-v5", False), ("Pusher-v5", True)])
+def test_islands_are_not_sought_where_one_tree_makes_one_island(name, sought):
+    flags = open_native(Environment(name), 1).model.opt.disableflags
+    assert sought == (not flags & mujoco.mjtDisableBit.mjDSBL_ISLAND)

@@ -6,8 +6,10 @@ the same bits: the same calls of MuJoCo in the same order, the formulas of `mujo
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -25,27 +27,26 @@ class NativeWorlds:
         self.definition = define(name, options)
         self.limit = limit
         self.model = self.definition.scene.model
+        _without_islands(self.model)
         self.frame_skip = self.definition.frame_skip
         self.clock = profiler_clock()
-        self.datas: list[mujoco.MjData] = []
+        self.worlds: list[_World] = []
         shapes = {field: getattr(mujoco.MjData(self.model), field).shape for field in self.definition.reads}
-        self.arrays = {field: np.zeros((rows, *shape)) for field, shape in shapes.items()}
+        self.read = np.zeros((rows, sum(math.prod(shape) for shape in shapes.values())))
+        self.arrays = _parts(self.read, shapes)
         self.before = np.zeros(rows)  # the positions from which velocities are measured
         self.first = np.zeros((1, self.definition.observation_size))
         self._states: dict[tuple[int, int], SimpleNamespace] = {}
-        # Of each row: the world, its control, and where its arrays are copied to and from.
-        self.moving: list[tuple[mujoco.MjData, Any, list[tuple[Any, Any]]]] = []
 
     def reset(self, row: int, seed: int) -> Any:
         """Begin an episode with the start that Gymnasium draws from this seed."""
-        if row == len(self.datas):
-            self.datas.append(mujoco.MjData(self.model))
-            self.moving.append(self._moving(row))
-        data = self.datas[row]
+        if row == len(self.worlds):
+            self.worlds.append(_World.of(self.model, self.definition.reads))
+        data = self.worlds[row].data
         mujoco.mj_resetData(self.model, data)
         data.qpos[:], data.qvel[:] = self.definition.start(seeding.np_random(seed)[0])
         mujoco.mj_forward(self.model, data)
-        self._copy(self.moving[row][2])
+        np.concatenate(self.worlds[row].sources, out=self.read[row])
         state = self._state(row, row + 1)
         position = self.definition.position(state)
         if position is not None:
@@ -71,34 +72,22 @@ class NativeWorlds:
 
     def _move(self, actions: Any) -> None:
         """The physics of as many rows as there are actions, and what is read of them."""
-        model, frames, move = self.model, self.frame_skip, mujoco.mj_step
+        model, frames, move, read = self.model, self.frame_skip, mujoco.mj_step, np.concatenate
         forces = mujoco.mj_rnePostConstraint if self.definition.contact_forces else None
-        for action, (data, control, copies) in zip(actions, self.moving, strict=False):
+        for action, (data, control, sources), target in zip(actions, self.worlds, self.read, strict=False):
             control[:] = action
             move(model, data, frames)
             if forces is not None:
                 forces(model, data)
-            for target, source in copies:
-                target[:] = source
+            read(sources, out=target)
 
     def swap(self, row: int, other: int) -> None:
         """Let two rows change places; what was read of them is read again after their next step."""
-        self.datas[row], self.datas[other] = self.datas[other], self.datas[row]
+        self.worlds[row], self.worlds[other] = self.worlds[other], self.worlds[row]
         self.before[[row, other]] = self.before[[other, row]]
-        self.moving[row], self.moving[other] = self._moving(row), self._moving(other)
 
     def close(self) -> None:
         """Nothing to close: memory is all they hold."""
-
-    def _moving(self, row: int) -> tuple[mujoco.MjData, Any, list[tuple[Any, Any]]]:
-        data = self.datas[row]
-        copies = [(array[row].reshape(-1), getattr(data, field).reshape(-1)) for field, array in self.arrays.items()]
-        return data, data.ctrl, copies
-
-    @staticmethod
-    def _copy(copies: list[tuple[Any, Any]]) -> None:
-        for target, source in copies:
-            target[:] = source
 
     def _state(self, first: int, end: int) -> SimpleNamespace:
         """The arrays of some rows, as views under MuJoCo's names."""
@@ -106,3 +95,32 @@ class NativeWorlds:
             views = {field: array[first:end] for field, array in self.arrays.items()}
             self._states[first, end] = SimpleNamespace(**views)
         return self._states[first, end]
+
+
+class _World(NamedTuple):
+    """The simulation of one row: its data, and views of its control and of what is read of it."""
+
+    data: mujoco.MjData
+    control: Any
+    sources: list[Any]
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel, reads: Iterable[str]) -> _World:
+        data = mujoco.MjData(model)
+        return cls(data, data.ctrl, [getattr(data, field).reshape(-1) for field in reads])
+
+
+def _parts(whole: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Arrays of these shapes for each row, as views of the rows of one."""
+    parts, at = {}, 0
+    for field, shape in shapes.items():
+        end = at + math.prod(shape)
+        parts[field] = whole[:, at:end].reshape(len(whole), *shape)
+        at = end
+    return parts
+
+
+def _without_islands(model: mujoco.MjModel) -> None:
+    """Let MuJoCo not look for islands of constraints where there is one tree of bodies, and so one island of all of them."""
+    if model.ntree == 1:
+        model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, "mjDSBL_ISLAND", 0))  # versions before it never look
