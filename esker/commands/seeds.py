@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -25,7 +24,9 @@ from esker.runs.runner import terminate_as_interrupt
 
 POLL_SECONDS = 0.2
 MOST_SEEDS = 10_000
+OVERLAPPING = 2  # seeds at a time, unless told otherwise
 OWN = ("--seeds", "--jobs", "--run-dir", "--workers")  # flags that are not passed on to the processes as given
+SWITCHES = ("--quiet", "--overlap")  # nor these, which have no value
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -51,11 +52,15 @@ class Shares:
     workers: int | None  # None: as many as a run takes by default
 
 
-def shares(seeds: int, cores: int, jobs: int | None, workers: int | None, has_workers: bool) -> Shares:
+def shares(
+    seeds: int, cores: int, jobs: int | None, workers: int | None, has_workers: bool, overlap: bool = False
+) -> Shares:
     """Divide the cores among seeds: one core per seed if there are at least as many seeds as cores, else several cores each.
 
-    An algorithm without workers (one with gradients) keeps two cores busy.
+    An algorithm without workers (one with gradients) keeps two cores busy. Seeds that overlap have a worker on every core.
     """
+    if overlap:
+        return Shares(min(jobs or OVERLAPPING, seeds), workers or cores)
     if jobs is None:
         jobs = cores // max(1, workers) if workers is not None else cores if has_workers else cores // 2
     jobs = max(1, min(jobs, seeds))
@@ -184,7 +189,7 @@ def command_of(arguments: Sequence[str], run_dir: str | None, workers: int | Non
         flags = ["--seed", str(seed)]
         flags += [] if run_dir is None else ["--run-dir", str(Path(run_dir) / f"s{seed}")]
         flags += [] if workers is None else ["--workers", str(workers)]
-        return [sys.executable, "-m", "esker", "train", *(part for part in kept if part != "--quiet"), *flags]
+        return [sys.executable, "-m", "esker", "train", *(part for part in kept if part not in SWITCHES), *flags]
 
     return command
 
@@ -200,11 +205,6 @@ def without(arguments: Sequence[str], flags: Sequence[str]) -> list[str]:
         elif part.partition("=")[0] not in flags:
             kept.append(part)
     return kept
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(stream: IO[str], run: SeedRun, take: Callable[[SeedRun, str], None]) -> None:

@@ -42,6 +42,11 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     parser.add_argument("--config", metavar="FILE|JSON", help="TOML or JSON; RLlib's and AES-RL's keys work too")
     parser.add_argument("--seeds", metavar="A..B", help="train several seeds side by side, as 0..4 or 1,2,5")
     parser.add_argument("--jobs", type=int, metavar="N", help="with --seeds: runs at a time (default: by cores)")
+    parser.add_argument(
+        "--overlap",
+        action="store_true",
+        help="with --seeds: two seeds (or --jobs) at a time, each with a worker on every core, fill the ends of generations",
+    )
     add_trust(parser)
     if arguments is not None:
         add_algorithm_options(parser, arguments)
@@ -57,6 +62,8 @@ def run(namespace: Namespace) -> int:
         return _run_seeds(namespace, options)
     if namespace.jobs is not None:
         raise UsageError("--jobs is for --seeds, as --seeds 0..9 --jobs 4")
+    if namespace.overlap:
+        raise UsageError("--overlap is for --seeds, as --seeds 0..1 --overlap")
     foreign = foreign_given(namespace)
     quiet = bool(options.get("quiet") or foreign.get("silent"))
     run = api.train(
@@ -76,9 +83,10 @@ def run(namespace: Namespace) -> int:
 
 def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
     """Train several seeds, side by side where cores allow it, and print them as one result."""
-    from esker.commands.seeds import SideBySide, command_of, cores, parse_seeds, shares
+    from esker.commands.seeds import SideBySide, command_of, parse_seeds, shares
     from esker.logs.seeds import print_seeds
     from esker.runs.loading import Run
+    from esker.system.cores import available_cores
 
     seeds = parse_seeds(namespace.seeds)
     if "seed" in options:
@@ -89,8 +97,10 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
         return _run_batch(namespace, options, seeds)
     local = options.get("engine", "local") == "local"
     evolves = registry.find(algorithm_named(namespace.arguments)).commits_facts  # the others train networks, too
+    if namespace.overlap and not (local and evolves):
+        raise UsageError("--overlap is for --engine local and algorithms without gradients, as es; leave it out")
     workers = int(options["workers"]) if str(options.get("workers", "")).isdigit() else None
-    share = shares(len(seeds), cores() if local else 1, namespace.jobs, workers, evolves)
+    share = shares(len(seeds), available_cores() if local else 1, namespace.jobs, workers, evolves, namespace.overlap)
     command = command_of(namespace.arguments, options.get("run_dir"), share.workers)
     quiet = bool(options.get("quiet"))
     paths = SideBySide(seeds, command, share.jobs, console(), quiet).run()
@@ -120,8 +130,9 @@ def _run_batch(namespace: Namespace, options: dict[str, Any], seeds: list[int]) 
     from esker import api
     from esker.logs.seeds import print_seeds
 
-    if namespace.jobs is not None:
-        raise UsageError("--jobs is for seeds in processes; on a device all seeds are one batch: leave it out")
+    for flag, given in (("--jobs", namespace.jobs is not None), ("--overlap", namespace.overlap)):
+        if given:
+            raise UsageError(f"{flag} is for seeds in processes; on a device all seeds are one batch: leave it out")
     runs = api.train_seeds(
         namespace.env,
         seeds,
