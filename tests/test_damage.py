@@ -222,6 +222,27 @@ def test_a_file_too_large_for_memory_is_not_read(name: str, tmp_path: Path) -> N
     assert center(path) == grown()
 
 
+ABOUTS = [
+    {"run": 3},
+    {"parameters": []},
+    {"observation_space": 1, "action_space": {}},
+    {"observation_space": {"kind": "Box"}, "action_space": {"kind": "Discrete", "n": "x"}},
+    {"observation_space": {"kind": "Box"}, "action_space": {"kind": "Tuple", "spaces": 3}},
+]
+
+
+@pytest.mark.parametrize("about", ABOUTS)
+def test_a_checkpoint_folder_that_describes_no_spaces_is_refused_in_one_line(
+    about: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(small_run(**LONG) / "checkpoints" / "000012", tmp_path / "000012"))
+    (folder / "about.json").write_text(json.dumps(about))
+    assert main(["eval", str(folder), "--episodes", "1", "--workers", "0"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "space" in said
+
+
 def test_a_kill_while_a_snapshot_is_replaced_loses_none(tmp_path: Path) -> None:
     """Between the two renames the old folder is set aside; the next process to lock the run puts it back."""
     folder = RunFolder(copy(tmp_path))

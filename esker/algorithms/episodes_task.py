@@ -24,13 +24,13 @@ MUJOCO_BYTES = 44_000  # of a simulator and its Python objects that a step of a 
 
 def build_task(config: SynchronousConfig, environment: Environment, about: About) -> Episodes:
     """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
-    actions = spaces.from_json(about["action_space"])
+    actions = spaces.described(about, "action_space")
     head = head_for(actions, config.action_mode, config.bins)
     if config.action_noise and not isinstance(head, BoxHead):
         raise UsageError(
             f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
         )
-    observations = spaces.from_json(about["observation_space"])
+    observations = spaces.described(about, "observation_space")
     network = network_for(config, observations, head.outputs)
     slots = config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0)
     _refuse_too_large(network.dimension, config.slots)

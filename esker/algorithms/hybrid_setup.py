@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def build_task(config: HybridConfig, environment: Environment, about: About, device: str = "cpu") -> HybridTask:
     """The task of a configuration, for the spaces that `about` describes. What does not fit raises UsageError."""
-    actions = spaces.from_json(about["action_space"])
+    actions = spaces.described(about, "action_space")
     if not isinstance(actions, gym.spaces.Box):
         raise UsageError(
             f"{config.algo} needs continuous (Box) actions, and {environment.name} has {actions}; use --algo es"
@@ -42,7 +42,7 @@ def build_task(config: HybridConfig, environment: Environment, about: About, dev
     low, high = actions.low.astype(np.float32), actions.high.astype(np.float32)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise UsageError(f"{config.algo} needs bounded actions, and {environment.name} has {actions}; use --algo es")
-    layout = TransitionLayout(gym.spaces.flatdim(spaces.from_json(about["observation_space"])), low.size)
+    layout = TransitionLayout(gym.spaces.flatdim(spaces.described(about, "observation_space")), low.size)
     spec = LearnerSpec(
         layout,
         tuple(low.reshape(-1).tolist()),

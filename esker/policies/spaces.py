@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -28,6 +29,17 @@ def to_json(space: Space) -> dict[str, Any]:
     if isinstance(space, gym.spaces.Dict):
         return {"kind": "Dict", "spaces": {name: to_json(part) for name, part in space.spaces.items()}}
     raise UsageError(f"spaces of kind {type(space).__name__} are not supported; wrap the environment first")
+
+
+def described(about: Mapping[str, Any], name: str) -> Space:
+    """The space of a run's description, `observation_space` or `action_space`. One that is none raises UsageError."""
+    try:
+        return from_json(about[name])
+    except UsageError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, AssertionError, OverflowError, RecursionError) as error:
+        what = "is missing" if name not in about else f"is no space ({type(error).__name__})"
+        raise UsageError(f"the run's about.json cannot be used: its {name} {what}") from error
 
 
 def from_json(value: dict[str, Any]) -> Space:

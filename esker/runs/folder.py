@@ -23,7 +23,7 @@ from esker.runs.facts import Scan, append, load
 from esker.runs.facts import scan as scan_facts
 from esker.runs.files import open_plain, read_plain, read_small, refuse_link, stamp_of, write_whole
 from esker.runs.journal import best_return, parse_rows, with_final
-from esker.runs.seals import open_json, open_toml, seal_json, seal_toml
+from esker.runs.seals import Broken, open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
 from esker.system import disk
 
@@ -171,7 +171,7 @@ class RunFolder:
 
     def about(self) -> dict[str, Any]:
         """What the run began with: spaces, numeric fingerprint, versions."""
-        return self._intact(self.about_file, lambda text: open_json(text, unsealed=ABOUT_BEGINS))
+        return self._intact(self.about_file, _open_about)
 
     @property
     def identity(self) -> str | None:
@@ -333,6 +333,14 @@ class RunFolder:
         except (OSError, ValueError):
             text = ""
         return "crashed" if text in ("", "running") else text
+
+
+def _open_about(text: str) -> dict[str, Any]:
+    """The description in a text. One that is damaged, or describes nothing, raises Broken."""
+    values = open_json(text, unsealed=ABOUT_BEGINS)
+    if "parameters" not in values and not {"observation_space", "action_space"} <= values.keys():
+        raise Broken("it describes neither spaces nor parameters")
+    return values
 
 
 def is_checkpoint(path: Path) -> bool:

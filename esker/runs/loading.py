@@ -173,7 +173,7 @@ def policy_of(trained: LoadedCheckpoint) -> Policy:
     config, about, snapshot = trained.config, trained.about, trained.snapshot
     task = policy_task(trained, Environment(config.env))
     normalizer = _normalizer(snapshot) if task.normalize else None
-    space = spaces.from_json(about["observation_space"])
+    space = spaces.described(about, "observation_space")
     return Policy(task.network, task.head, snapshot.arrays["center"], normalizer, space)
 
 
