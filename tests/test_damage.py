@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -243,16 +246,33 @@ def test_a_checkpoint_folder_that_describes_no_spaces_is_refused_in_one_line(
     assert "space" in said
 
 
-def test_a_kill_while_a_snapshot_is_replaced_loses_none(tmp_path: Path) -> None:
-    """Between the two renames the old folder is set aside; the next process to lock the run puts it back."""
+CHANGES = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree")  # of files, as auditing names them
+
+
+def killed_at(step: int, work: Callable[[], None]) -> bool:
+    """Do something in a process that is killed just before its Nth change of a file; returns whether it got that far."""
+    if (pid := os.fork()) == 0:
+        steps = itertools.count(1)
+        sys.addaudithook(lambda event, _: os._exit(9) if event in CHANGES and next(steps) == step else None)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+
+
+def test_a_kill_at_any_step_of_replacing_the_newest_snapshot_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     folder = RunFolder(copy(tmp_path))
-    (folder.checkpoints / "000012").rename(folder.checkpoints / ".000012-old")
-    shutil.copytree(folder.checkpoints / "000008", folder.checkpoints / ".000012-new-17")
-    shutil.copytree(folder.checkpoints / "000008", folder.checkpoints / ".000008-4711")
-    folder.lock()
-    folder.unlock()
-    assert checkpoints.generations(folder.checkpoints)[-1] == 12
-    assert not list(folder.checkpoints.glob(".*"))
+    before = checkpoints.read(folder.checkpoints / "000012")
+    for step in itertools.count(1):
+        struck = killed_at(step, lambda: folder.checkpoint(before, latest=True))
+        folder.lock()  # as the next process that works in the folder does
+        folder.unlock()
+        assert (
+            checkpoints.read(folder.checkpoints / "000012").arrays["center"].tobytes() == before.arrays["center"].tobytes()
+        )
+        assert not list(folder.checkpoints.glob(".*")), step
+        if not struck:
+            break
+    assert step > 15
 
 
 def test_a_killed_beginning_can_be_begun_again(tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ KINDS: dict[str, tuple[int, list[str]]] = {  # generations, and the options besi
     "es on ray": (30, ["--algo", "es", "--population", "8", "--noise", "counter", *RAY]),
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGSTOP]
-
+# Ray's agents outlive a killed Ray: they wait 60 s for its GCS to tell it so (report_raylet_error_logs in Ray's sources).
+OF_RAY = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "/ray/dashboard/agent.py", "/runtime_env/agent/main.py")
+SECONDS_OF_RAY = 120
 
 MAPPED: set[str] = set()  # shared memory that was seen in use
 
@@ -185,7 +187,8 @@ def _check_end(
     """Nothing is lost and nothing is left behind, however it ended."""
     if "Traceback" in errors and kind != "evolution":
         raise Fault(f"{kind}: a traceback: {errors[-800:]}")
-    if process.returncode not in (0, 130, *(-number for number in SIGNALS)) and kind != "evolution":
+    ended = (0, 130, *(-number for number in SIGNALS), *([int(signal.SIGTERM)] if "ray" in kind else []))  # Ray's own exit
+    if process.returncode not in ended and kind != "evolution":
         counts[f"status {process.returncode}"] += 1
         excused = ("3 times in a row", "cannot start", *(("Ray", "ray") if "ray" in kind else ()))
         if not any(text in errors for text in excused):
@@ -195,10 +198,19 @@ def _check_end(
         for pid in left:  # one that was stopped cannot see that its parent is gone
             _wake(pid, counts)
         time.sleep(0.2)
-    if left:
-        raise Fault(f"{kind}: processes are left behind: {[_command(pid) for pid in left]}")
+    _check_left(kind, path, counts)
     if committed(path) < before:
         raise Fault(f"{kind}: {before} generations were committed, and {committed(path)} are left")
+
+
+def _check_left(kind: str, path: Path, counts: Counter[str]) -> None:
+    """Of what was marked nothing is left, now or, of Ray's own agents, soon."""
+    until = time.monotonic() + SECONDS_OF_RAY
+    while left := [name for name in map(_command, marked(path)) if name and not name.isdigit()]:
+        if not all(any(text in name for text in OF_RAY) for name in left) or time.monotonic() > until:
+            raise Fault(f"{kind}: processes are left behind: {left}")
+        counts["seconds that Ray's agents outlived a run"] += 1
+        time.sleep(1)
 
 
 def _wake(pid: int, counts: Counter[str]) -> None:
