@@ -5,8 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from evidence_text import load, table
+from evidence_values import setting
 
-SYSTEMS = {"esker": "esker", "evotorch": "EvoTorch 0.6.1", "evosax": "evosax 0.3.2"}
+VERSIONS = load("functions")["versions"]
+SYSTEMS = {"esker": "esker", "evotorch": f"EvoTorch {VERSIONS['evotorch']}", "evosax": f"evosax {VERSIONS['evosax']}"}
+
+
+def origin() -> str:
+    """When and where."""
+    data = load("functions")
+    return f"{data['date']}, {data['machine']}: `{data['command']}`"
+
+
+def budgets() -> str:
+    """What a search may take in each dimension."""
+    seeds, generations = setting("functions.py", "SEEDS"), setting("functions.py", "GENERATIONS")
+    return table(
+        ["d", "seeds", "generations at most"], [[f"{d:,}", len(seeds[d]), f"{generations[d]:,}"] for d in generations]
+    )
 
 
 def times() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from evidence_text import load, table
@@ -22,7 +23,8 @@ def learning() -> str:
         after = sorted(one["text_loss"][1] for one in results)
         loss = f"{before:.2f}, then {after[0]:.2f} to {after[-1]:.2f}"
         rows.append([settings(results[0], data["command"]), seconds, seeds, loss, f"`{name}.json`"])
-    return table(["method", "seconds by seed", "right by seed", "loss on plain text", "stored in"], rows)
+    shown = table(["method", "seconds by seed", "right by seed", "loss on plain text", "stored in"], rows)
+    return f"{shown}\n\n{origins(LEARNT)}"
 
 
 def settings(result: dict[str, Any], command: str) -> str:
@@ -50,7 +52,7 @@ def others() -> str:
         ]
         rows.append([task, *columns, f"`{name}.json`"])
     heads = ["task", "generations by seed", "right by seed", "mean score", "a completion at the end", "stored in"]
-    return table(heads, rows)
+    return f"{table(heads, rows)}\n\n{origins(OTHER)}"
 
 
 def sweep() -> str:
@@ -59,14 +61,36 @@ def sweep() -> str:
         [f"{one['settings']['sigma']:g}", f"{one['settings']['lr']:g}", f"{one['accuracy']:.1%}", f"{one['score']:.2f}"]
         for one in load("language-sweep")["results"]
     ]
-    return table(["σ", "lr", "right", "mean score"], rows)
+    return f"{table(['σ', 'lr', 'right', 'mean score'], rows)}\n\n{origins(('language-sweep',))}"
 
 
 def speed() -> str:
     """A generation of members against plain inference of the same batch."""
-    rows = []
+    rows, what = [], set()
     for one in load("language-speed-long")["results"] + load("language-speed")["results"]:
         batch = f"{one['members']} × {one['prompts']}"
         ratios = [f"{one['ratio']:.2f}", f"{one['ratio_without_update']:.2f}"]
         rows.append([one["mode"], batch, one["new_tokens"], *ratios])
-    return table(["mode", "members × prompts", "new tokens", "ratio to inference", "without the update"], rows)
+        what.add(f"{one['dtype'].removeprefix('torch.')}, rank {one['rank']}, {one['prompt_tokens']} prompt tokens")
+    shown = table(["mode", "members × prompts", "new tokens", "ratio to inference", "without the update"], rows)
+    return f"{'; '.join(sorted(what))}\n\n{shown}\n\n{origins(('language-speed-long', 'language-speed'))}"
+
+
+def cpu() -> str:
+    """Torch layers against NumPy's."""
+    data = load("language-cpu")
+    rows = [
+        [one["steps"], f"**{one['ratio']:.2f}**", ", ".join(f"{ratio:.2f}" for ratio in sorted(one["ratios"]))]
+        for one in data["results"]
+    ]
+    shown = table(["steps", "torch's time / NumPy's, median", "every ratio"], rows)
+    return f"{shown}\n\n{origins(('language-cpu',))}"
+
+
+def origins(names: Iterable[str]) -> str:
+    """When and where results were measured; those of one kind together."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        data = load(name)
+        found.setdefault(f"{data['date']}, {data['machine']}, torch {data['torch']}", []).append(f"`{name}.json`")
+    return "\n".join(f"- {', '.join(files)}: {where}" for where, files in found.items())

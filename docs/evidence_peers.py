@@ -21,7 +21,9 @@ def readme() -> str:
             f"`{strategy}`, {dimension:,} parameters, {row['population']} members: **ms per generation** (lower is better)"
         )
         rows.append([what, *(milliseconds(row["seconds"][name]) for name in NAMES)])
-    return table(["", *NAMES.values()], steps() + rows)
+    versions = load("functions")["versions"]
+    heads = [f"{shown} {versions[name]}" if name in versions else shown for name, shown in NAMES.items()]
+    return table(["", *heads], steps() + rows)
 
 
 def steps() -> list[list[str]]:

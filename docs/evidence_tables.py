@@ -194,7 +194,6 @@ def evolution() -> str:
     return table(["what", "solved", "iterations, median and worst", "best centre, median and worst", "command"], rows)
 
 
-READINGS = ("gradients", "swimmer", "learners", "asynchronous", "coordinator", "steps", "evolution", "tuning", "gpu")
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "learning": learning,
@@ -216,7 +215,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evolution": evolution,
     "sweep": evidence_sweep.trials,
     "options": page_options.options,
-    **{f"readings-{topic}": partial(evidence_readings.readings, topic) for topic in READINGS},
+    **{f"readings-{topic}": partial(evidence_readings.readings, topic) for topic in evidence_readings.topics()},
     "recovery": evidence_speed.recovery,
     "coordinator": evidence_speed.coordinator,
     "ray-ratio": evidence_speed.ray_ratio,
@@ -239,6 +238,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "language-others": evidence_language.others,
     "language-sweep": evidence_language.sweep,
     "language-speed": evidence_language.speed,
+    "language-cpu": evidence_language.cpu,
+    "function-origin": evidence_functions.origin,
+    "function-budgets": evidence_functions.budgets,
     "function-times": evidence_functions.times,
     "function-evaluations": evidence_functions.evaluations,
 }

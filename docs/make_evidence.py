@@ -1,6 +1,7 @@
 """Writes every generated table of README.md and docs/ from benchmarks/results: python docs/make_evidence.py [--check]
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end -->`; docs/evidence_tables.py has a function for each NAME.
+A value within a sentence stands between `<!-- value: NAME -->` and `<!-- end -->`; docs/evidence_values.py has those.
 Excerpts of the source are filled in by docs/page_code.py.
 Curves are drawn as small SVG files in docs/evidence/curves. `--check` writes nothing and fails where a file would change.
 """
@@ -18,11 +19,13 @@ import evidence_tables
 from evidence_curves import curve_svg
 from evidence_plots import updates_svg
 from evidence_text import load, stored
+from evidence_values import VALUES
 from page_code import CODE, with_code
 
 ROOT = Path(__file__).parent.parent
 CURVES = ROOT / "docs" / "evidence" / "curves"
 BLOCK = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
+VALUE = re.compile(r"(<!-- value: ([\w-]+) -->).*?(<!-- end -->)")
 
 
 def wanted() -> dict[Path, str]:
@@ -31,7 +34,8 @@ def wanted() -> dict[Path, str]:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
         filled = BLOCK.sub(lambda match: f"{match[1]}\n{evidence_tables.TABLES[match[2]]()}\n\n{match[3]}", text)
-        if BLOCK.search(text) or CODE.search(text):
+        filled = VALUE.sub(lambda match: f"{match[1]}{VALUES[match[2]]()}{match[3]}", filled)
+        if BLOCK.search(text) or VALUE.search(text) or CODE.search(text):
             pages[page] = with_code(filled)
     for result in evidence_tables.learning_results():
         pages[CURVES / f"{result.file}.svg"] = curve_svg(result.data)
