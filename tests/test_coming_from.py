@@ -38,7 +38,6 @@ SHORTER = [
     ("redis-address", ""),
     ("--address", ""),
     ("episodes_per_batch", SMALL + " --min-steps 20 --top-directions none"),
-    ("humanoid/rllib", SMALL + " --min-steps 20"),
     ("--env=Humanoid", SMALL + " --top-directions none"),
     ("sweep", SMALL.replace("--population 4 ", "").replace("--generations 1", "") + " --trials 1 --steps 200"),
     ("esker train", SMALL),

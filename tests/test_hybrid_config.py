@@ -166,11 +166,18 @@ def test_other_configurations_stay_as_they_are():
 HYBRID_PRESETS = [preset for preset in load_all().values() if preset.algo in HYBRIDS]
 
 
-def test_every_environment_has_every_algorithm():
-    names = {preset.name for preset in HYBRID_PRESETS}
-    for env in ("halfcheetah", "hopper", "walker2d", "ant", "swimmer", "humanoid"):
-        for algo in (*HYBRIDS, "aes-rl_absolute"):
-            assert f"{env}/{algo}" in names
+SCALES = [("HalfCheetah", 2000), ("Hopper", 600), ("Walker2d", 800), ("Ant", 960), ("Humanoid", 960)]
+
+
+@pytest.mark.parametrize(("env", "scale"), SCALES)
+def test_every_environment_has_every_algorithm_with_the_published_settings(env, scale):
+    for algo in HYBRIDS:
+        config = configure(f"{env}-v5", {}, algo=algo).config
+        small = algo == "td3" or (env, algo) == ("Humanoid", "aes-rl")
+        assert (config.hidden, config.lr) == (((256, 256), 0.0003) if small else ((400, 300), 0.001)), algo
+        assert config.training_limit == 1_000_000
+    assert configure(f"{env}-v5", {}, algo="aes-rl").config.mean_update_param == scale
+    assert configure(f"{env}-v5", {"mean_update": "baseline-absolute"}, algo="aes-rl").config.mean_update_param == -scale
 
 
 @pytest.mark.parametrize("preset", HYBRID_PRESETS, ids=lambda preset: preset.name)
@@ -180,9 +187,9 @@ def test_every_preset_is_a_valid_configuration(preset):
 
 
 def test_a_preset_chooses_its_algorithm():
-    asked = configure("HalfCheetah-v5", {}, preset="halfcheetah/aes-rl_absolute")
+    asked = configure("HalfCheetah-v5", {}, preset="halfcheetah/aes-rl")
     config, notices = asked.config, asked.notices
-    assert (config.algo, config.mean_update, config.mean_update_param) == ("aes-rl", "baseline-absolute", -2000)
+    assert (config.algo, config.mean_update, config.mean_update_param) == ("aes-rl", "baseline-relative", 2000)
     assert "algorithm aes-rl, as the preset says" in notices
     with pytest.raises(UsageError, match="is for aes-rl, and the algorithm is td3"):
         configure("HalfCheetah-v5", {}, algo="td3", preset="halfcheetah/aes-rl")

@@ -15,7 +15,6 @@ from esker.worlds.environments import resolve
 NAMES = sorted(name for name, preset in presets.load_all().items() if preset.algo == "es")
 MUJOCO = ("Swimmer-v5", "Hopper-v5", "HalfCheetah-v5", "Walker2d-v5", "Humanoid-v5")
 WANTED = {"CartPole-v1", "Acrobot-v1", "LunarLander-v3", *MUJOCO, "ALE/Pong-v5"}
-FEW_SEEDS = {"humanoid/aes-rl", *(f"halfcheetah/{a}" for a in ("acem-rl", "cem-rl", "p-cem-rl", "one-plus-one"))}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -32,15 +31,6 @@ def test_the_preset_resolves_to_a_checked_configuration_of_its_environment(name)
 
 def test_every_environment_of_the_list_has_a_preset_that_it_gets_by_itself():
     assert {env for env in WANTED if presets.for_environment(env, "es") is None} == set()
-
-
-def test_the_rllib_preset_is_rllibs_cluster_configuration_translated():
-    given = {"num_workers": 4, "episodes_per_batch": 10_000, "train_batch_size": 100_000, "l2_coeff": 0.005}
-    given |= {"noise_stdev": 0.02, "stepsize": 0.01, "noise_size": 250_000_000, "action_noise_std": 0.01}
-    translated = configure("Humanoid-v5", {"hidden": (256, 256)}, preset=None, config=given).config
-    ours = configure("Humanoid-v5", {}, preset="humanoid/cluster").config
-    for name in ("population", "min_steps", "weight_decay", "sigma", "lr", "table_size", "action_noise", "hidden"):
-        assert getattr(ours, name) == pytest.approx(getattr(translated, name)), name
 
 
 def test_the_list_names_evidence_or_says_untested(capsys):
@@ -64,21 +54,9 @@ def test_evidence_that_is_claimed_is_that_of_the_stored_result():
             assert claimed == [round(statistics.median(means)), round(min(means)), len(means)], preset.name
 
 
-def test_a_preset_with_evidence_is_chosen_before_one_without() -> None:
-    chosen = presets.for_environment("Humanoid-v5", "es")
-    assert chosen is not None
-    assert (chosen.name, chosen.evidence is not None) == ("humanoid/ars", True)
-    assert presets.load_all()["humanoid/cluster"].evidence is None
-
-
-def test_every_preset_has_three_seeds_or_names_whose_settings_it_has() -> None:
-    few = set()
-    for preset in presets.load_all().values():
-        if preset.evidence is None:
-            assert "not run here" in preset.about or "no run here" in preset.about, preset.name
-        elif int(re.findall(r"of (\d+) seeds", preset.evidence)[0]) < 3:
-            few.add(preset.name)
-    assert few <= FEW_SEEDS
+def test_every_preset_has_three_seeds() -> None:
+    seen = {name: re.findall(r"of (\d+) seeds", preset.evidence or "") for name, preset in presets.load_all().items()}
+    assert {name for name, count in seen.items() if not count or int(count[0]) < 3} <= {"pong/es"}
 
 
 def test_of_two_with_evidence_the_better_one_is_chosen() -> None:
@@ -112,13 +90,6 @@ def test_evidence_names_a_file_that_holds_every_seed() -> None:
 def test_no_preset_says_untested_next_to_its_evidence():
     wrong = [name for name, preset in presets.load_all().items() if preset.evidence and "untested" in preset.about]
     assert wrong == []
-
-
-@pytest.mark.parametrize("algo", ["td3", "cem-rl", "p-cem-rl", "acem-rl", "one-plus-one", "aes-rl"])
-def test_humanoids_presets_have_the_networks_of_the_repositorys_files(algo):
-    options = presets.find(f"humanoid/{algo}", algo).options
-    small = algo in ("td3", "aes-rl")
-    assert (options["hidden"], options["lr"]) == (([256, 256], 0.0003) if small else ([400, 300], 0.001))
 
 
 def test_default_algorithm_names_the_one_whose_preset_has_learnt_the_environment():
@@ -155,7 +126,7 @@ def test_preset_that_is_named_as_better_is_what_its_algorithm_takes():
         ("HalfCheetah-v5", None, {"optimizer": "adam", "lr": 0.3}, {"lr": 0.3}, None),
         ("HalfCheetah-v5", None, {"optimizer": "sgd"}, {"lr": 0.0012}, None),
         ("HalfCheetah-v5", None, {"sigma": 0.1}, {"lr": 0.0012, "top_directions": 16}, None),
-        ("HalfCheetah-v5", "cem-rl", {"population": 4}, {"rl_population": 2}, "rl_population = 2"),
+        ("Swimmer-v5", "cem-rl", {"population": 4}, {"rl_population": 2}, "rl_population = 2"),
         ("HalfCheetah-v5", "aes-rl", {"deterministic": True}, {"workers": None}, "left out for --deterministic"),
         (
             "ALE/Pong-v5",

@@ -56,8 +56,8 @@ def test_a_run_may_begin_from_a_shipped_policy(tmp_path: Path) -> None:
 
 
 def test_a_preset_without_a_policy_is_refused_with_those_that_have_one() -> None:
-    with pytest.raises(UsageError, match=r"no trained policy comes with the preset 'humanoid/cluster'; .*cartpole/es"):
-        esker.load("humanoid/cluster")
+    with pytest.raises(UsageError, match=r"no trained policy comes with the preset 'halfcheetah/td3'; .*cartpole/es"):
+        esker.load("halfcheetah/td3")
 
 
 def test_a_shipped_policy_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,7 +206,17 @@ def test_a_sweep_of_an_algorithm_with_gradients_spends_its_training_steps(tmp_pa
 def test_the_sweep_file_for_half_cheetah_runs(tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
     space = str(Path(REPOSITORY) / "examples" / "half_cheetah_sweep.toml")
-    flags = ["--preset", "halfcheetah/es-torch", "--space", space, "--max-episode-steps", "5", "--workers", "0"]
+    flags = [
+        "--preset",
+        "none",
+        "--no-normalize-observations",
+        "--space",
+        space,
+        "--max-episode-steps",
+        "5",
+        "--workers",
+        "0",
+    ]
     small = ["--steps", "600", "--trials", "2", "--table-size", "200000", "--center-episodes", "1"]
     assert main(["sweep", "HalfCheetah-v5", "--sweep-dir", str(tmp_path), "--name", "s", *flags, *small]) == 0
     found = summary(tmp_path)

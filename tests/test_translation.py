@@ -132,13 +132,6 @@ def test_the_newer_name_of_rllibs_workers_counts() -> None:
     assert ask("CartPole-v1", {"num_rollout_workers": 3}).config.workers == 3
 
 
-def test_the_preset_of_rllibs_defaults_is_that_dump() -> None:
-    dumped, preset = ask("Humanoid-v5", RLLIB_DEFAULTS).config, ask("Humanoid-v5", preset="humanoid/rllib").config
-    names = ("population", "min_steps", "workers", "center_episodes", "sigma", "lr", "weight_decay", "action_noise")
-    for name in (*names, "hidden", "activation", "table_size", "optimizer", "shaping", "normalize_observations"):
-        assert getattr(preset, name) == getattr(dumped, name), name
-
-
 def test_other_keys_of_rllib_become_options() -> None:
     request = ask("CartPole-v1", {"env_config": {"sutton_barto_reward": True}, "horizon": 30, "stepsize": 0.02})
     assert request.config.env_kwargs == {"sutton_barto_reward": True}
@@ -206,7 +199,7 @@ def test_names_that_other_libraries_share_are_theirs_where_nothing_else_is_aesrl
 
 @pytest.mark.parametrize(
     ("preset", "rule", "param"),
-    [("auto", "baseline-absolute", -2000.0), ("halfcheetah/aes-rl_absolute", "fixed-linear", 2000.0)],
+    [("halfcheetah/aes-rl", "baseline-absolute", -2000.0), ("auto", "baseline-absolute", -2000.0)],
 )
 def test_a_rule_takes_its_own_published_parameter_where_a_preset_has_anothers(preset: str, rule: str, param: float) -> None:
     request = ask("HalfCheetah-v5", preset=preset, algo="aes-rl", mean_update=rule)
@@ -228,9 +221,11 @@ def test_es_torchs_keys_give_its_update() -> None:
     assert (wider.sigma, wider.lr, wider.weight_decay) == (0.05, pytest.approx(0.002), pytest.approx(0.05))
 
 
-def test_the_preset_of_es_torch_is_es_torchs_in_everything() -> None:
-    config = ask("HalfCheetah-v5", preset="halfcheetah/es-torch").config
-    assert (config.sigma, config.lr, config.weight_decay, config.optimizer) == (0.025, 0.001, 0.1, "sgd")
+def test_es_torchs_keys_and_raw_observations_are_es_torch_in_everything() -> None:
+    given = {"npop": 100, "std": 0.025, "lr": 0.04, "weight_decay": 0.0025}
+    config = ask("HalfCheetah-v5", given, preset="none", normalize_observations=False).config
+    assert (config.sigma, config.lr, config.optimizer) == (0.025, pytest.approx(0.001), "sgd")
+    assert config.weight_decay == pytest.approx(0.1)
     assert (config.hidden, config.activation, config.initializer, config.shaping) == (
         (64, 64),
         "tanh",

@@ -14,6 +14,7 @@ from esker.algorithms.algorithm import Algorithm
 from esker.config import aesrl
 from esker.config.build import build, read_values
 from esker.config.legacy import modernize, whole_goal
+from esker.config.published import published
 from esker.config.translate import Names, names_in, translate
 from esker.errors import UsageError
 from esker.policies.custom import network_name
@@ -68,8 +69,12 @@ def configure(
     chosen = _preset(preset, environment.name, algorithm.name)
     base, inexact = _made_anew(environment.name, algorithm, options)
     notices += inexact
-    base |= {} if chosen is None else chosen.options
+    if chosen is None and preset == "auto":
+        stated, texts = published(environment.name, algorithm.name)
+        base |= stated
+        notices += texts
     if chosen is not None:
+        base |= chosen.options
         notices.append(f"preset {chosen.name}: {chosen.about}")
         if chosen.env != environment.name:
             own = for_environment(environment.name, algorithm.name)
