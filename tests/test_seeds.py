@@ -39,7 +39,13 @@ def test_cores_are_shared_among_seeds(
 
 @pytest.mark.parametrize(
     ("seeds", "jobs", "workers", "expected"),
-    [(5, None, None, Shares(2, 16)), (5, 3, None, Shares(3, 16)), (5, None, 8, Shares(2, 8)), (1, 2, None, Shares(1, 16))],
+    [
+        (5, None, None, Shares(2, 16)),
+        (5, 3, None, Shares(3, 16)),
+        (5, None, 8, Shares(2, 8)),
+        (5, None, 0, Shares(2, 0)),
+        (1, 2, None, Shares(1, 16)),
+    ],
 )
 def test_seeds_that_overlap_have_a_worker_on_every_core(
     seeds: int, jobs: int | None, workers: int | None, expected: Shares

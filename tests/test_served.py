@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,11 +41,12 @@ ON_CPU |= {"device": "cpu", "workers": 2, "slots": 4}
 def served(state, workers: int, slots: int, job=None, disturb=None) -> dict:
     engine = ServedEngine(replace(state.task, slots=slots), "cpu", workers, state.table)
     plan = state.plan()
-    if disturb is not None:
-        threading.Timer(0.6, disturb, [engine]).start()
+    disturbed = threading.Thread(target=disturb or (lambda engine: None), args=[engine])
+    disturbed.start()
     try:
         engine.evaluate(job or state.job(), plan)
     finally:
+        disturbed.join()
         engine.close()
     return plan.results
 
@@ -82,11 +85,59 @@ def test_a_run_does_not_depend_on_its_workers_and_resumes_to_the_same_bits(tmp_p
     assert np.array_equal(center(whole), center(half))
 
 
+@pytest.mark.parametrize(("network", "activation"), [("gru", "tanh"), ("mlp", "silu"), ("mlp", "selu")])
+def test_a_member_has_the_same_bits_in_every_row(network, activation):
+    own = {"activation": activation} if network == "mlp" else {}
+    state = state_of("Pendulum-v1", sigma=0.1, population=24, max_episode_steps=30, network=network, hidden=(7,), **own)
+    assert outcomes(served(state, 1, 5)) == outcomes(served(state, 2, 5))
+
+
 def test_a_killed_worker_is_replaced_and_changes_nothing():
-    state = state_of("CartPole-v1", sigma=0.1, population=40, max_episode_steps=200)
-    expected = served(state, 1, 8)
-    found = served(state, 2, 8, disturb=lambda engine: os.kill(engine.pids[0], signal.SIGKILL))
-    assert {item: result[:4] for item, result in found.items()} == {item: result[:4] for item, result in expected.items()}
+    state = state_of("CartPole-v1", sigma=0.1, population=40, max_episode_steps=200, network="lstm")
+    killed = []
+
+    def kill_one_that_asks(engine):
+        header = engine._server.groups[0].header
+        while header[serving.ASKED] < 5:
+            time.sleep(0.001)
+        killed.append(engine.pids[0])
+        os.kill(engine.pids[0], signal.SIGKILL)
+
+    assert outcomes(served(state, 2, 8, disturb=kill_one_that_asks)) == outcomes(served(state, 1, 8))
+    assert killed
+
+
+def outcomes(results: dict) -> dict:
+    return {item: result[:4] for item, result in results.items()}
+
+
+def test_time_spent_waiting_for_the_device_is_not_the_environments(monkeypatch):
+    state = state_of("CartPole-v1", population=4, max_episode_steps=3)
+    launch = serving.Group.launch
+
+    def slow(self, population):
+        time.sleep(0.4)
+        return launch(self, population)
+
+    monkeypatch.setattr(serving.Group, "launch", slow)
+    engine = ServedEngine(replace(state.task, slots=4), "cpu", 1, state.table, step_timeout=0.2)
+    plan = state.plan()
+    with contextlib.closing(engine):
+        engine.evaluate(state.job(), plan)
+    assert plan.complete is not None
+
+
+def test_a_server_that_finds_no_memory_leaves_nothing_open(monkeypatch):
+    state = state_of("CartPole-v1")
+
+    def full(*arguments):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(serving, "Group", full)
+    before = sorted(os.listdir("/proc/self/fd"))
+    with pytest.raises(torch.OutOfMemoryError):
+        ServedEngine(replace(state.task, slots=4), "cpu", 3, state.table)
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_the_device_raises_ends_the_run_with_its_reason(monkeypatch):

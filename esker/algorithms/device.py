@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from esker.algorithms.algorithm import Engine, Site
 from esker.config.device import ON_CPU, check_device, device_name
 from esker.config.options import SynchronousConfig
+from esker.errors import UsageError
 from esker.worlds.environments import Env, Environment
 from esker.worlds.vectorizers import choose_vectorizer
 
@@ -30,6 +31,10 @@ def choose_device(config: SynchronousConfig, environment: Environment, probe: En
     device = config.device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_device(device)
     config = replace(config, device=device, world=world_of(config, environment))
+    if config.deterministic and ":" in str(config.world):
+        raise UsageError(
+            f"world is {config.world!r}, whose bits are its own: nothing to do for --deterministic; leave it out"
+        )
     if config.world == ON_CPU:
         return choose_vectorizer(config, environment, probe)
     check_world(str(config.world), environment)

@@ -60,7 +60,7 @@ def shares(
     An algorithm without workers (one with gradients) keeps two cores busy. Seeds that overlap have a worker on every core.
     """
     if overlap:
-        return Shares(min(jobs or OVERLAPPING, seeds), workers or cores)
+        return Shares(min(jobs or OVERLAPPING, seeds), cores if workers is None else workers)
     if jobs is None:
         jobs = cores // max(1, workers) if workers is not None else cores if has_workers else cores // 2
     jobs = max(1, min(jobs, seeds))

@@ -11,7 +11,7 @@ from esker.commands.base import Commands, add_trust, command, console, next_comm
 from esker.commands.options import add_algorithm_options, foreign_given, options_given
 from esker.config.flags import Parser
 from esker.errors import UsageError
-from esker.runs.request import algorithm_named
+from esker.runs.request import Request, algorithm_named
 
 HELP = """\
 Train a policy. Examples:
@@ -45,7 +45,7 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     parser.add_argument(
         "--overlap",
         action="store_true",
-        help="with --seeds: two seeds (or --jobs) at a time, each with a worker on every core, fill the ends of generations",
+        help="with --seeds: two at a time, each on every core",
     )
     add_trust(parser)
     if arguments is not None:
@@ -83,6 +83,7 @@ def run(namespace: Namespace) -> int:
 
 def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
     """Train several seeds, side by side where cores allow it, and print them as one result."""
+    from esker.algorithms.device import is_one_batch
     from esker.commands.seeds import SideBySide, command_of, parse_seeds, shares
     from esker.logs.seeds import print_seeds
     from esker.runs.loading import Run
@@ -93,14 +94,17 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
         raise UsageError("--seed and --seeds exclude each other; give one of them")
     if namespace.jobs is not None and namespace.jobs < 1:
         raise UsageError(f"jobs is {namespace.jobs}; expected at least 1")
-    if _on_device(namespace, options):
+    request = _requested(namespace, options)
+    if is_one_batch(request.config, request.environment):
         return _run_batch(namespace, options, seeds)
+    served = getattr(request.config, "on_device", False)  # a run asks for the device, and for workers, as it needs them
     local = options.get("engine", "local") == "local"
     evolves = registry.find(algorithm_named(namespace.arguments)).commits_facts  # the others train networks, too
-    if namespace.overlap and not (local and evolves):
-        raise UsageError("--overlap is for --engine local and algorithms without gradients, as es; leave it out")
+    if namespace.overlap and (served or not (local and evolves)):
+        raise UsageError("--overlap is for --engine local and algorithms without gradients or a device, as es; leave it out")
     workers = int(options["workers"]) if str(options.get("workers", "")).isdigit() else None
-    share = shares(len(seeds), available_cores() if local else 1, namespace.jobs, workers, evolves, namespace.overlap)
+    cores = available_cores() if local and not served else 1
+    share = shares(len(seeds), cores, namespace.jobs, workers, evolves and not served, namespace.overlap)
     command = command_of(namespace.arguments, options.get("run_dir"), share.workers)
     quiet = bool(options.get("quiet"))
     paths = SideBySide(seeds, command, share.jobs, console(), quiet).run()
@@ -109,12 +113,11 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
     return 0
 
 
-def _on_device(namespace: Namespace, options: dict[str, Any]) -> bool:
-    """Whether the request has its worlds on a device, where all seeds are one batch."""
-    from esker.algorithms.device import is_one_batch
+def _requested(namespace: Namespace, options: dict[str, Any]) -> Request:
+    """The request as a whole; what is wrong with it is refused before any seed starts."""
     from esker.runs.request import configure
 
-    request = configure(
+    return configure(
         namespace.env,
         options,
         algo=namespace.algo,
@@ -122,7 +125,6 @@ def _on_device(namespace: Namespace, options: dict[str, Any]) -> bool:
         config=namespace.config,
         foreign=foreign_given(namespace),
     )
-    return is_one_batch(request.config, request.environment)
 
 
 def _run_batch(namespace: Namespace, options: dict[str, Any], seeds: list[int]) -> int:

@@ -17,13 +17,13 @@ class DeviceOptions:
 
     device: str | None = option(
         None,
-        "run policies, and worlds if it can, on cpu, cuda or cuda:N (default: worker processes; with --world, a GPU if any)",
+        "cpu, cuda or cuda:N: run policies there, and worlds if they can (default: worker processes do)",
     )
     world: str | None = option(
         None,
         "who steps for a device: torch, warp or module:make_world on it, or cpu: worker processes (default: what fits)",
     )
-    deterministic: bool = option(False, "bits that repeat also where MuJoCo Warp steps on a GPU, which takes longer")
+    deterministic: bool = option(False, "bits that repeat in MuJoCo Warp, too")
 
     @property
     def on_device(self) -> bool:
@@ -36,7 +36,9 @@ class DeviceOptions:
         return self.on_device and self.world != ON_CPU
 
     def check_world(self, config: Any) -> None:
-        """Refuse options that only worker processes have. Raises UsageError."""
+        """Refuse options that only worker processes have, and promises that cannot be kept. Raises UsageError."""
+        if self.deterministic and config.vectorizer == "envpool":
+            raise UsageError("vectorizer is 'envpool', which does not repeat its bits; leave it out, or --deterministic")
         if not self.on_device:
             return
         if config.engine == "ray":

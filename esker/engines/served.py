@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,13 @@ class ServedEngine(LocalEngine):
         super()._pump(plan)
         if (error := self._server.error) is not None:
             raise RunError(f"policies on {self._server.device} failed: {named_line(error)}") from error
+
+    def _watch(self, plan: Plan) -> None:
+        """As every engine; the time in which a worker waits for the device is not its environment's."""
+        for worker in self._workers.values():
+            if self._server.groups[worker.row].waiting:
+                worker.progress_at = time.monotonic()
+        super()._watch(plan)
 
     def _setup_of(self, row: int) -> Setup:
         return replace(self._setup, task=cloudpickle.dumps(replace(self._served, worker=row)))

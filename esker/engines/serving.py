@@ -26,6 +26,7 @@ from esker.tasks.served import ASKED, HEADER, LOADS, SERVED, Desk, Exchange
 from esker.tasks.task import Job
 
 STOP = 0xFFFF  # in place of a worker's number: the engine closes
+BLOCK = 32  # rows are opened in whole blocks: then torch's activations give a member the same bits in every row
 
 
 class PolicyServer:
@@ -37,19 +38,29 @@ class PolicyServer:
         self.device, self._failed = torch.device(device), failed
         self.error: BaseException | None = None
         self.stream: Any = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        with contextlib.ExitStack() as opened:
+            self._open(episodes, table, workers, opened)
+            self._opened = opened.pop_all()  # what `close` undoes, in reverse
+
+    def _open(self, episodes: Episodes, table: NoiseTable | None, workers: int, opened: contextlib.ExitStack) -> None:
+        """Allocate everything and start the thread; what is raised on the way, out of memory say, leaves nothing open."""
         with self.on_device():
             noise = episodes.noise(table)
             self.population = DevicePopulation(noise, self.device)
-            rows = [open_rows(episodes.network, noise, episodes.slots, self.device) for _ in range(workers)]
+            count = -(-episodes.slots // BLOCK) * BLOCK
+            rows = [open_rows(episodes.network, noise, count, self.device) for _ in range(workers)]
         self.exchange, self._ears, self._bells = _exchange(episodes, workers)
+        for descriptor in (*self.exchange.descriptors, self._ears, *self._bells):
+            opened.callback(os.close, descriptor)
         self._memory = mmap.mmap(self.exchange.memory, self.exchange.size)
-        self._address = np.frombuffer(self._memory, np.uint8).ctypes.data
-        self._pinned = self._pin()
+        pinned = self._pin(opened)
         with self.on_device():
             desks = (self.exchange.desk(self._memory, worker) for worker in range(workers))
-            self.groups = [Group(*pair, self.device, self._pinned) for pair in zip(rows, desks, strict=True)]
-        self._thread = threading.Thread(target=self._run, name="policy server", daemon=True)
-        self._thread.start()
+            self.groups = [Group(*pair, count, self.device, pinned) for pair in zip(rows, desks, strict=True)]
+        thread = threading.Thread(target=self._run, name="policy server", daemon=True)
+        thread.start()
+        opened.callback(thread.join)
+        opened.callback(os.write, self.exchange.requests, STOP.to_bytes(2, "little"))
 
     @contextlib.contextmanager
     def on_device(self) -> Iterator[None]:
@@ -67,19 +78,17 @@ class PolicyServer:
 
     def close(self) -> None:
         """End the thread and free what was shared."""
-        with contextlib.suppress(OSError):
-            os.write(self.exchange.requests, STOP.to_bytes(2, "little"))
-        self._thread.join()
-        if self._pinned:
-            torch.cuda.cudart().cudaHostUnregister(self._address)  # type: ignore[no-untyped-call]
-        for descriptor in (*self.exchange.descriptors, self._ears, *self._bells):
-            os.close(descriptor)
+        self._opened.close()
 
-    def _pin(self) -> bool:
+    def _pin(self, opened: contextlib.ExitStack) -> bool:
         """Let the device copy from and to the shared memory by itself, where it can."""
         if self.stream is None:
             return False
-        return int(torch.cuda.cudart().cudaHostRegister(self._address, self.exchange.size, 0)) == 0  # type: ignore[no-untyped-call]
+        address, cuda = np.frombuffer(self._memory, np.uint8).ctypes.data, torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        if int(cuda.cudaHostRegister(address, self.exchange.size, 0)) != 0:
+            return False
+        opened.callback(cuda.cudaHostUnregister, address)
+        return True
 
     def _run(self) -> None:
         try:
@@ -101,23 +110,29 @@ class PolicyServer:
 class Group:
     """The rows of one worker: inputs are copied to the device, outputs back."""
 
-    def __init__(self, rows: DeviceRows, desk: Desk, device: torch.device, pinned: bool) -> None:
+    def __init__(self, rows: DeviceRows, desk: Desk, count: int, device: torch.device, pinned: bool) -> None:
         self.rows, self.header, self.device, self.pinned = rows, desk.header, device, pinned
         self.given, self.taken = torch.from_numpy(desk.inputs), torch.from_numpy(desk.outputs)
-        self.inputs = torch.zeros_like(self.given, device=device)
+        self.inputs = torch.zeros((count, *self.given.shape[1:]), dtype=self.given.dtype, device=device)
         self.done: Any = torch.cuda.Event(blocking=True) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         self._forward = Graphed(lambda: self.rows.forward(self.inputs.float()), device)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the worker has asked and has no reply yet."""
+        return bool(self.header[ASKED] != self.header[SERVED])
+
     def launch(self, population: DevicePopulation) -> bool:
         """Begin a reply, unless there is no request."""
-        self.asked = int(self.header[ASKED])
-        if self.asked == self.header[SERVED]:
+        if not self.waiting:
             return False
+        self.asked = int(self.header[ASKED])
         if count := int(self.header[LOADS]):
             rows, members = self.header[HEADER : HEADER + 2 * count].reshape(2, count).copy()
             self.rows.load(population, torch.from_numpy(rows).to(self.device), members)
-        self.inputs.copy_(self.given, non_blocking=self.pinned)
-        self.taken.copy_(self._forward(), non_blocking=self.pinned)
+        slots = len(self.given)
+        self.inputs[:slots].copy_(self.given, non_blocking=self.pinned)
+        self.taken.copy_(self._forward()[:slots], non_blocking=self.pinned)
         if self.done is not None:
             self.done.record()
         return True

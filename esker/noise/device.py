@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from esker.noise.directions import Noise
 from esker.noise.lowrank import LowRankNoise
-from esker.noise.population import Population
+from esker.noise.population import CENTER, Population
 from esker.noise.table import ALIGN, TableNoise, as_torch
 
-CENTER = -1  # the member number of the centre
 Numbers = NDArray[np.int64]
 
 

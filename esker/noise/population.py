@@ -13,6 +13,7 @@ from esker.noise.directions import Noise, Vector, directions, perturb
 if TYPE_CHECKING:
     import torch
 
+CENTER = -1  # the member number of the centre, where one is needed
 BLOCK = 1 << 18  # numbers perturbed at a time when rows are made: they stay in the cache
 
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from esker.noise.population import CENTER
 from esker.noise.table import NoiseTable
 from esker.policies.network import Batch, Inputs
 from esker.tasks.episodes import Episodes, Slots
 from esker.tasks.task import Board
 
-CENTER = -1  # the member number of the centre
 ASKED, SERVED, LOADS = range(3)  # of a worker's header: the newest request, the newest reply, members to load before it
 HEADER = 3
 PAGE = 4096

@@ -52,7 +52,8 @@ def choose_vectorizer(config: C, environment: Environment, probe: Env) -> tuple[
     """
     asked = config.vectorizer
     refuse_uncovered(config, environment)
-    if asked == "envpool" or (asked == "auto" and not covered(environment) and not config.fresh_environments):
+    exact = config.fresh_environments or config.deterministic
+    if asked == "envpool" or (asked == "auto" and not covered(environment) and not exact):
         from esker.worlds.envpool import check_pool
 
         try:

@@ -62,7 +62,11 @@ class DeviceConv:
         self.weight, self.bias = parameters.matrix(f"{layer.name}.weight"), parameters.vector(f"{layer.name}.bias")
         self.norm = VirtualNorm(layer.name, parameters) if layer.normalized else None
         self.activation = activation_of(layer.activation)
-        self._reference: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._reference: torch.Tensor | None = None
+
+    def prepare(self, reference: torch.Tensor) -> None:
+        """Keep the windows of the reference batch: the first layer sees the same ones for every member."""
+        self._reference = self._windows(reference)
 
     def start(self, rows: torch.Tensor) -> None:
         """Nothing is remembered."""
@@ -73,9 +77,8 @@ class DeviceConv:
         return self.activation(y).view(len(x), -1, *self.layer.size)
 
     def calibrate(self, row: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        if self._reference is None or self._reference[0] is not x:  # the first layer sees the same batch for every member
-            self._reference = x, self._windows(x)
-        y = torch.matmul(self.weight.one(row), self._reference[1])
+        windows = self._windows(x) if self._reference is None else self._reference
+        y = torch.matmul(self.weight.one(row), windows)
         y = self.norm.calibrate(row, y) if self.norm is not None else y + self.bias.index_select(0, row)[0][:, None]
         return self.activation(y).view(len(x), -1, *self.layer.size)
 
@@ -92,13 +95,14 @@ class DeviceStandardize:
     """Every pixel minus its mean, divided by its deviation, both of the reference batch and the same for all members."""
 
     def __init__(self, layer: Standardize, parameters: MatrixRows) -> None:
-        self._reference: tuple[torch.Tensor, torch.Tensor] | None = None
+        """Has no parameters; `prepare` gives it its statistics."""
 
     def prepare(self, reference: torch.Tensor) -> None:
         """Take the statistics of the reference batch."""
         exact = reference.double()
         self.mean = exact.mean(dim=0).float()
         self.scale = (1 / exact.std(dim=0, correction=0).clamp_min(PIXEL_FLOOR)).float()
+        self._reference = self.forward(reference)
 
     def start(self, rows: torch.Tensor) -> None:
         """The same for all rows."""
@@ -107,9 +111,7 @@ class DeviceStandardize:
         return ((x - self.mean) * self.scale).clamp(-float(PIXEL_CLIP), float(PIXEL_CLIP))
 
     def calibrate(self, row: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        if self._reference is None:
-            self._reference = x, self.forward(x)
-        return self._reference[1]
+        return self._reference
 
 
 class DeviceFlatten:

@@ -114,7 +114,7 @@ class DeviceLayered:
         self.layers: list[DeviceLayer] = [KINDS[type(layer)](layer, self.parameters) for layer in network.layers]
         last = max((at for at, layer in enumerate(network.layers) if layer.normalized), default=-1)
         self._reference = as_numbers(network.reference, self.shape, device) if last >= 0 else None
-        if self._reference is not None and isinstance(self.layers[0], DeviceStandardize):
+        if self._reference is not None and isinstance(self.layers[0], DeviceStandardize | DeviceConv):
             self.layers[0].prepare(self._reference)
         self._calibrated = self.layers[: last + 1]
 
