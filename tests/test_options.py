@@ -76,6 +76,7 @@ def test_the_option_changes_the_trained_parameters(baseline: bytes, tmp_path: Pa
 SHOWN_ELSEWHERE = {
     "device": "test_device: a run says on what it was obtained; a GPU that is not there is refused",
     "world": "test_device: worlds of torch, and of the user's own",
+    "deterministic": "test_warp: test_constraints_in_order_change_no_more_than_rounding",
     "engine": "cluster/test_ray_engine: test_two_nodes_give_the_bits_of_one_process_also_with_a_step_minimum",
     "address": "cluster/test_cluster_requests: test_an_address_without_a_cluster_is_named",
     "cpus_per_worker": "cluster/test_cluster_requests: test_a_node_gives_the_workers_that_its_resources_allow",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 import esker
+from esker.errors import UsageError
 from esker.worlds.device import open_world
 from esker.worlds.environments import resolve
 
@@ -42,6 +44,30 @@ def test_a_dozen_steps_agree_with_gymnasium_to_four_digits(name):
             assert np.max(np.abs(observations[row].numpy() - expected) / scale) < 2e-3
             assert float(rewards[row]) == pytest.approx(reward, rel=1e-3, abs=1e-3)
             assert over == (terminated is not None and bool(terminated[row]))
+
+
+@pytest.mark.parametrize("name", ["HalfCheetah-v5", "Humanoid-v5"])
+def test_constraints_in_order_change_no_more_than_rounding(name):
+    environment, _ = resolve(name)
+    plain, ordered, again = (open_world("warp", environment, 2, CPU, ordered) for ordered in (False, True, True))
+    env = gym.make(name)
+    env.action_space.seed(0)
+    for worlds in (plain, ordered, again):
+        worlds.reset(torch.arange(2), np.array([1, 2]))
+    for _ in range(STEPS):
+        actions = torch.from_numpy(np.stack([env.action_space.sample() for _ in range(2)]) * 0.5)
+        first, second, third = (worlds.step(actions).observations.clone() for worlds in (plain, ordered, again))
+        assert torch.equal(second, third)
+        assert torch.allclose(first, second, rtol=1e-4, atol=2e-3)
+
+
+def test_order_is_refused_for_a_model_that_it_was_not_written_for(tmp_path):
+    file = tmp_path / "ant.xml"
+    original = Path(gym.__file__).parent / "envs" / "mujoco" / "assets" / "ant.xml"
+    file.write_text(original.read_text().replace("<option ", '<option jacobian="sparse" '))
+    environment, _ = resolve("Ant-v5", kwargs={"xml_file": str(file)})
+    with pytest.raises(UsageError, match="--deterministic is for Gymnasium's own models"):
+        open_world("warp", environment, 2, CPU, True)
 
 
 def test_a_run_in_warps_worlds_is_judged_in_gymnasium(tmp_path):

@@ -7,6 +7,7 @@ PGS solver, which MuJoCo Warp lacks, Newton's is used.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 import warp
 
+from esker.errors import UsageError
 from esker.system.cuda_graph import Graphed
 from esker.worlds.device.worlds import Seeds, Starts, Stepped
 from esker.worlds.mujoco_v5 import define
@@ -24,10 +26,10 @@ warp.config.log_level = warp.LOG_WARNING  # before it starts
 warp.init()
 import mujoco_warp  # noqa: E402
 
-from esker.worlds.device import warp_order  # noqa: E402
-
 CLEARED = ("qacc_warmstart", "ctrl", "cfrc_ext", "qfrc_applied")  # what is cleared between episodes
 ROOM = {"Humanoid-v5": 96, "HumanoidStandup-v5": 96}  # constraints of a world, where MuJoCo Warp's 64 are too few
+ORDERED = "4.0.0"  # the version whose sums `warp_order` puts in order
+DENSE = 32  # degrees of freedom up to which MuJoCo Warp's matrices are dense
 LARGEST = 1e10  # mjMAXVAL: MuJoCo resets a world whose state is larger, or no number
 
 
@@ -37,13 +39,14 @@ class WarpWorlds:
     def __init__(
         self, name: str, rows: int, device: torch.device, limit: int | None, deterministic: bool = False, **options: Any
     ) -> None:
-        self.limit, self.deterministic = limit, deterministic
+        self.limit = limit
         self.device = torch.device("cuda", device.index or 0) if device.type == "cuda" else device
         self.definition = define(name, options, TorchArrays(self.device))
         model = self.definition.scene.model
         if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS:
             model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
         self._place = warp.device_from_torch(self.device)
+        self._order = _in_order(model) if deterministic else None
         with warp.ScopedDevice(self._place):
             self._model = mujoco_warp.put_model(model)
             self._model.opt.deterministic = mujoco_warp.DeterminismType.CONSTRAINT if deterministic else 0
@@ -92,7 +95,7 @@ class WarpWorlds:
         for _ in range(self.definition.frame_skip):
             mujoco_warp.step(self._model, self._data)
         if self.definition.contact_forces:
-            (warp_order.contact_forces if self.deterministic else mujoco_warp.rne_postconstraint)(self._model, self._data)
+            (self._order.contact_forces if self._order else mujoco_warp.rne_postconstraint)(self._model, self._data)
 
     def _judge(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Rewards and terminations of the state; observations and positions are kept. A broken world is reset."""
@@ -129,4 +132,21 @@ class WarpWorlds:
             work()
 
     def _ordered(self) -> Any:
-        return warp_order.in_order() if self.deterministic else nullcontext()
+        return self._order.in_order() if self._order else nullcontext()
+
+
+def _in_order(model: Any) -> Any:
+    """The module that puts sums in order, written for one version of MuJoCo Warp and for Gymnasium's own models."""
+    found = version("mujoco-warp")
+    if found != ORDERED:
+        raise UsageError(
+            f"--deterministic is for MuJoCo Warp {ORDERED}, and this is {found}; leave it out, or install that one"
+        )
+    spatial = (model.wrap_type != mujoco.mjtWrap.mjWRAP_JOINT).any()
+    if model.neq or spatial or model.nv > DENSE or model.opt.jacobian == mujoco.mjtJacobian.mjJAC_SPARSE:
+        raise UsageError(
+            "--deterministic is for Gymnasium's own models; this xml_file has equalities, spatial tendons or sparse matrices"
+        )
+    from esker.worlds.device import warp_order
+
+    return warp_order
