@@ -204,7 +204,7 @@ def test_names_that_other_libraries_share_are_theirs_where_nothing_else_is_aesrl
 def test_a_rule_takes_its_own_published_parameter_where_a_preset_has_anothers(preset: str, rule: str, param: float) -> None:
     request = ask("HalfCheetah-v5", preset=preset, algo="aes-rl", mean_update=rule)
     assert (request.config.mean_update, request.config.mean_update_param) == (rule, param)
-    assert f"mean_update_param = {param:g}, as published for {rule} (the preset's is for another rule)" in request.notices
+    assert f"mean_update_param = {param:g}, as published for {rule} ({-param:g} is for another rule)" in request.notices
     own = ask("HalfCheetah-v5", preset=preset, algo="aes-rl", mean_update=rule, mean_update_param=abs(param) / 2)
     assert own.config.mean_update_param == abs(param) / 2
 

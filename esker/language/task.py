@@ -108,8 +108,10 @@ class LanguageTask:
             self._center = Center(self.language, members, size, length, self.decoding, capture, self.note)
         make, owners = self._center.read(), torch.from_numpy(pool)
         prompts, placed = self._on(make.device), owners.to(make.device)
-        rows = make(prompts.ids[placed], prompts.valid[placed])
-        return focused(pool, self._scored(self.train, placed, rows).by_row < self.right, count, self.focus)
+        rows = self._timed("generate", lambda: make(prompts.ids[placed], prompts.valid[placed]))
+        self.tokens += rows.numel()
+        scored = self._timed("score", lambda: self._scored(self.train, placed, rows))
+        return focused(pool, scored.by_row < self.right, count, self.focus)
 
     def _noise(self, members: LowRankMembers, chosen: torch.Tensor) -> torch.Tensor | None:
         """Uniform numbers for sampling, by (generation, direction, prompt, token): a mirrored pair shares them."""

@@ -31,7 +31,7 @@ def _mean_rule(base: Options, asked: Options, config: type) -> tuple[dict[str, A
     own = -abs(param) if rule == "baseline-absolute" else abs(param)
     if own == param:
         return {}, []
-    text = f"mean_update_param = {own:g}, as published for {rule} (the preset's is for another rule)"
+    text = f"mean_update_param = {own:g}, as published for {rule} ({param:g} is for another rule)"
     return {"mean_update_param": own}, [text]
 
 

@@ -93,7 +93,7 @@ def beginning(warm: bool) -> dict[str, bytes]:
     """The files of a run that has not begun."""
     with tempfile.TemporaryDirectory() as place, mock.patch("esker.runs.folder.record_run"):
         config = sim_task.TinyConfig(generations=GENERATIONS, warm=warm)
-        folder = RunFolder.create(Path(place) / NAME, config, {"fingerprint": None})
+        folder = RunFolder.create(Path(place) / NAME, config, {"fingerprint": None, "parameters": 1})
         folder.checkpoint(sim_task.start(config, None, None, True).snapshot(), latest=True)
         return {str(path.relative_to(place)): path.read_bytes() for path in sorted(folder.path.rglob("*")) if path.is_file()}
 
