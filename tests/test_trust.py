@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+import torch
 from small_runs import QUICK, small_run
 
 import esker
@@ -235,3 +236,18 @@ def test_records_of_a_former_version_are_kept(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "esker" / "runs").chmod(0o600)
     assert json.loads(records_file("b" * 32).read_text()) == entries[1]
     assert stat.S_IMODE(records_file("a" * 32).stat().st_mode) == 0o600
+
+
+def test_a_reward_that_looks_like_an_object_of_a_process_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, mark = tmp_path / "run", tmp_path / "mark"
+    esker.Evolution(torch.zeros(2), lambda w: 0.0, workers=0, population=2, quiet=True, run_dir=folder).run(1)
+    for config in [folder / "config.toml", *folder.glob("checkpoints/*/config.toml")]:
+        config.write_text(seal_toml(tomli_w.dumps(tomllib.loads(config.read_text()) | {"env": "evil:<f>"})))
+    (tmp_path / "evil.py").write_text(EVIL.format(mark=str(mark)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert main(["resume", str(folder), "--generations", "3"]) == 2
+    assert "'evil:<f>' names an object that only its own process has" in capsys.readouterr().err
+    assert not mark.exists()

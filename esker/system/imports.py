@@ -15,6 +15,8 @@ def import_callable(path: str, what: str) -> Callable[..., Any]:
     module, _, attribute = path.partition(":")
     if not attribute:
         raise UsageError(f"{what} is {path!r}; expected module:name")
+    if "<" in path:  # how esker names an object without a path; importing even its module could run a stranger's code
+        raise UsageError(f"{what} {path!r} names an object that only its own process has; give it in Python")
     found = getattr(import_module(module, f"{what} {path!r}"), attribute, None)
     if not callable(found):
         close = nearest(attribute, vars(sys.modules[module]))
