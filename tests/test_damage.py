@@ -317,7 +317,9 @@ def test_unused_rows_of_the_replay_do_not_matter(hybrid: Path, tmp_path: Path) -
     assert len(esker.resume(path, generations=5).history) == 5
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "status", "facts", "checkpoints", "lock", "best"])
+@pytest.mark.parametrize(
+    "name", ["journal.jsonl", "status", "facts", "checkpoints", "lock", "best", "metrics.csv", "tensorboard", "wandb"]
+)
 def test_links_in_a_run_folder_are_not_written_through(name: str, tmp_path: Path) -> None:
     path, target = copy(tmp_path), tmp_path / "precious"
     if name == "checkpoints":
@@ -329,3 +331,38 @@ def test_links_in_a_run_folder_are_not_written_through(name: str, tmp_path: Path
     with pytest.raises(UsageError, match="is a link"):
         esker.resume(path, generations=13)
     assert target.is_dir() or target.read_text() == "precious"
+
+
+def test_init_from_takes_the_best_where_best_names_another_snapshot_and_reports_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = copy(tmp_path)
+    right = int((path / "best").read_text())
+    other = next(number for number in checkpoints.generations(path / "checkpoints") if number != right)
+    (path / "best").write_text(f"{checkpoints.folder_name(other)}\n")
+    config = ["--config", str(path / "config.toml"), "--init-from", str(path), "--generations", "1", "--no-quiet"]
+    assert main(["train", "CartPole-v1", *config, "--run-dir", str(tmp_path / "new")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"are those of {path / 'checkpoints' / checkpoints.folder_name(right)}; best is damaged" in said
+    assert center(tmp_path / "new", 0) == center(path, right)
+
+
+def test_without_best_and_journal_the_newest_snapshot_names_the_best(tmp_path: Path) -> None:
+    path = copy(tmp_path)
+    newest = json.loads((path / "checkpoints" / "000012" / "state.json").read_text())
+    right = newest.get("progress", newest)["best_generation"]
+    for name in ("best", "journal.jsonl", "final.json"):
+        (path / name).unlink(missing_ok=True)
+    found, notices = pointers.wanted(RunFolder(path), "best", 12)
+    assert (found, notices) == (right, [f"best is missing: by the newest snapshot it is generation {right}"])
+
+
+def test_a_run_that_lost_a_file_is_still_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = copy(tmp_path)
+    for name in ("config.toml", "about.json"):
+        whole = (path / name).read_bytes()
+        (path / name).unlink()
+        assert main(["runs", str(tmp_path)]) == 0
+        assert "CartPole-v1" in capsys.readouterr().out
+        assert main(["report", str(path), "-o", str(tmp_path / "x.html")]) == 0
+        (path / name).write_bytes(whole)

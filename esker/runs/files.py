@@ -71,6 +71,13 @@ def refuse_link(path: Path) -> None:
         raise UsageError(f"{str(path)!r} is neither a file nor a folder; remove it")
 
 
+def refuse_links_in(folder: Path) -> None:
+    """Refuse to write into a folder that is a link or holds one. Raises UsageError."""
+    refuse_link(folder)
+    for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+        refuse_link(file)
+
+
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     """Replace a file; a crash leaves the old content or the new one. `durable`: on the disk when this returns."""
     temporary = path.with_name(f".{path.name}")

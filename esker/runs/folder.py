@@ -27,19 +27,8 @@ from esker.runs.seals import Broken, open_json, open_toml, seal_json, seal_toml
 from esker.runs.trust import Trust, check_trust, record_run
 from esker.system import disk
 
-WRITTEN = (
-    "lock",
-    "config.toml",
-    "about.json",
-    "facts",
-    "journal.jsonl",
-    "checkpoints",
-    "best",
-    "latest",
-    "status",
-    "replay",
-    "final.json",
-)
+DECIDING = ("lock", "config.toml", "about.json", "facts", "journal.jsonl", "checkpoints", "best", "latest", "replay")
+WRITTEN = (*DECIDING, "status", "final.json", "metrics.csv", "tensorboard", "wandb")
 ABOUT_BEGINS = ("run", "observation_space", "parameters")  # descriptions without a checksum, of older versions
 
 

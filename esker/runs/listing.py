@@ -45,13 +45,19 @@ def list_runs(root: Path) -> list[RunSummary]:
 
 def find_runs(root: Path) -> Iterator[Path]:
     """The run folders under a folder; the inside of a run is not searched."""
-    for parent, folders, files in os.walk(root):
-        if "config.toml" in files and "about.json" in files:
+    for parent, folders, _ in os.walk(root):
+        if is_run(Path(parent)):
             folders.clear()
             if not is_checkpoint(Path(parent)):  # one on its own, such as a model card's folder
                 yield Path(parent)
         else:
             folders.sort()
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run, if need be by the copies of its description next to a checkpoint."""
+    names = ("config.toml", "about.json")
+    return all((path / name).is_file() or any(path.glob(f"checkpoints/[0-9]*/{name}")) for name in names)
 
 
 def summarize(folder: RunFolder, now: float) -> RunSummary:

@@ -30,6 +30,8 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
     found = best_of(rows)
     if pointed is not None and _may_be_best(folder, pointed, found, rows):
         return pointed, []
+    if found is None and (stored := best_by_snapshot(folder, -1)) is not None and stored <= newest:
+        return stored, [Damage(f"best {what}: by the newest snapshot it is generation {stored}")]
     if found is None:  # no centre was evaluated yet: what there is, is the best
         return newest, []
     if found > newest:

@@ -16,6 +16,7 @@ from esker.errors import UsageError
 from esker.runs.curves import Curve
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.listing import find_runs as find_under
+from esker.runs.listing import is_run
 
 AXES = {
     "steps": "env_steps",
@@ -80,7 +81,8 @@ class RunData:
     def curve(self, x: str, y: str) -> Curve:
         """A column against an axis, without the generations that lack it."""
         rows = self.centers if y == "center_return" else self.rows
-        pairs = [(row[AXES[x]], row[y]) for row in rows if row.get(y) is not None and row.get(AXES[x]) is not None]
+        found = ((row.get(AXES[x]), row.get(y)) for row in rows)
+        pairs = [pair for pair in found if all(isinstance(value, int | float) for value in pair)]
         both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
         return Curve(both[:, 0], both[:, 1], ended=self.reached_goal and y in LASTING)
 
@@ -89,7 +91,7 @@ def find_runs(paths: Iterable[str | Path]) -> list[Path]:
     """The run folders that paths name; a folder of runs stands for those inside it. None raises UsageError."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
-        if not path.is_dir() or is_checkpoint(path) or (path / "config.toml").is_file():
+        if not path.is_dir() or is_checkpoint(path) or is_run(path):
             RunFolder.open(path)  # raises what is wrong with it
             found[path] = None
             continue

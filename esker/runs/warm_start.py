@@ -18,6 +18,7 @@ from esker.runs.checkpoints import DamagedCheckpoint
 from esker.runs.folder import RunFolder
 from esker.runs.loading import policy_maker
 from esker.runs.places import place
+from esker.runs.pointers import wanted
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
 from esker.worlds.environments import Environment
 
@@ -35,12 +36,13 @@ def warm_start(state: Any, source: str, trust: Trust = False) -> str:
 
 def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
     """Parameters, and the observation statistics without which they mean nothing."""
-    chosen = path
+    chosen, notices = path, list[str]()
     if not (path / "state.safetensors").is_file():  # not a checkpoint: then a run, whose best one is meant
         folder = RunFolder.open(path)
-        generation = checkpoints.pointed(folder.best_file)
-        if generation is None:
-            raise UsageError(f"init_from is {str(path)!r}, a run without a best checkpoint yet")
+        snapshots = checkpoints.generations(folder.checkpoints)
+        if not snapshots:
+            raise UsageError(f"init_from is {str(path)!r}, a run without a checkpoint yet")
+        generation, notices = wanted(folder, "best", snapshots[-1])
         chosen = folder.checkpoints / checkpoints.folder_name(generation)
     try:
         snapshot = checkpoints.read(chosen)
@@ -59,7 +61,7 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
         )
     state.begin_from(snapshot.arrays["center"], statistics, snapshot.arrays.get("reference"))
     with_statistics = " and its observation statistics" if statistics is not None else ""
-    return f"initial parameters{with_statistics} are those of {chosen}"
+    return "; ".join([f"initial parameters{with_statistics} are those of {chosen}", *notices])
 
 
 def _from_state_dict(network: Network, path: Path) -> Vector:

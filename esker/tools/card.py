@@ -15,7 +15,7 @@ from esker import __version__
 from esker.config.build import default_of, to_toml
 from esker.errors import UsageError
 from esker.runs import checkpoints
-from esker.runs.files import refuse_link
+from esker.runs.files import refuse_links_in
 from esker.runs.folder import is_checkpoint
 from esker.runs.loading import LoadedCheckpoint, evaluate, open_checkpoint
 from esker.runs.seals import seal_json, seal_toml
@@ -46,7 +46,7 @@ def write_card(
     folder = output or (Path("card") if is_checkpoint(path) else path / "card")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / "README.md").is_file()):
         raise UsageError(f"output is {str(folder)!r}, which holds other files; choose another -o")
-    refuse_link(folder)
+    refuse_links_in(folder)
     evaluation, _ = evaluate(path, checkpoint=checkpoint, episodes=episodes, workers=workers, trust=trust)
     folder.mkdir(parents=True, exist_ok=True)
     results = results_of(evaluation.summary())

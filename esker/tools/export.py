@@ -15,7 +15,7 @@ import numpy as np
 from esker.errors import RunError, UsageError, nearest
 from esker.policies.observations import is_image
 from esker.policies.policy import Policy
-from esker.runs.files import refuse_link
+from esker.runs.files import refuse_links_in
 from esker.runs.folder import is_checkpoint
 from esker.runs.loading import LoadedCheckpoint, open_checkpoint, policy_of
 from esker.runs.trust import Trust
@@ -51,7 +51,7 @@ def export(
     folder = output or (Path("export") if is_checkpoint(path) else path / "export")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"output is {str(folder)!r}, a file; expected a folder")
-    refuse_link(folder)
+    refuse_links_in(folder)
     folder.mkdir(parents=True, exist_ok=True)
     observations = sample_observations(policy)
     expected = own_actions(policy, observations)

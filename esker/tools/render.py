@@ -15,7 +15,7 @@ from esker.errors import RunError, UsageError, named_line
 from esker.logs.video import Frame, VideoWriter, caption, write_gif
 from esker.noise.address import Purpose, episode_seed
 from esker.runs import checkpoints
-from esker.runs.files import refuse_link
+from esker.runs.files import refuse_links_in
 from esker.runs.folder import RunFolder, is_checkpoint
 from esker.runs.loading import LoadedCheckpoint, environment_of, open_checkpoint, policy_of
 from esker.runs.trust import Trust
@@ -108,7 +108,7 @@ def render(
     with silence():
         env = open_environment(trained, "rgb_array", options.size, made_by)
     folder, name = _target(path, output)
-    refuse_link(folder)
+    refuse_links_in(folder)
     folder.mkdir(parents=True, exist_ok=True)
     fps = options.fps or float(env.metadata.get("render_fps") or DEFAULT_FPS)
     building = folder / f".recording-{trained.snapshot.generation}.mp4"
