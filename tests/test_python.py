@@ -161,3 +161,10 @@ def test_evaluation_is_named_and_still_a_pair() -> None:
     found = esker.evaluate(small_run(), episodes=2, workers=0)
     evaluation, notices = found
     assert (found.mean, found.returns, notices) == (evaluation.mean, evaluation.returns, [])
+
+
+def test_folders_are_paths_too(tmp_path: Path) -> None:
+    run = esker.train("CartPole-v1", run_dir=tmp_path / "run", **{**QUICK, "generations": 1})
+    again = esker.train("CartPole-v1", run_dir=tmp_path / "again", init_from=tmp_path / "run", **{**QUICK, "generations": 1})
+    assert (run.path, again.path) == (tmp_path / "run", tmp_path / "again")
+    assert again.config.init_from == str(tmp_path / "run")

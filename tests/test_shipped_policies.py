@@ -63,3 +63,8 @@ def test_a_preset_without_a_policy_is_refused_with_those_that_have_one() -> None
 def test_a_shipped_policy_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resume", "cartpole/es"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_a_misspelt_policy_is_suggested(capsys) -> None:
+    assert main(["render", "humanoid/arss"]) == 2
+    assert capsys.readouterr().err == "esker: error: 'humanoid/arss' does not exist; did you mean 'humanoid/ars'?\n"

@@ -87,7 +87,7 @@ def _size(text: str | None) -> tuple[int, int | None] | None:
     if text is None:
         return None
     match = re.fullmatch(r"(\d+)(?:x(\d+))?", text)
-    if match is None:
+    if match is None or 0 in (int(match[1]), int(match[2] or 1)):
         raise UsageError(f"size is {text!r}; expected a width such as 320, or width and height such as 320x240")
     return int(match[1]), int(match[2]) if match[2] else None
 

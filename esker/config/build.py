@@ -11,7 +11,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from importlib.metadata import entry_points
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, TypeVar, Union
 
 import tomli_w
@@ -136,6 +136,8 @@ def _scalar(hint: Any, value: Any) -> Any:
         if math.isnan(number):
             raise ValueError(value)
         return number
+    if hint is str and isinstance(value, PurePath):
+        value = str(value)
     if hint is str and isinstance(value, str):
         if "\0" in value:
             raise ValueError(value)

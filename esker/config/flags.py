@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
 import types
 import typing
@@ -75,7 +76,8 @@ def add_options(
         section = section_of(config, option.name)
         if section not in groups:
             groups[section] = parser.add_argument_group(section.lower())
-        text = option.metadata["help"].replace("%", "%%") + (_default(option, hints[option.name]) if defaults else "")
+        text = option.metadata["help"] + _default(option, hints[option.name])
+        text = (text if defaults else re.sub(r" \((default: )[^()]*\)", "", text)).replace("%", "%%")
         _add(groups[section], option, hints[option.name], text if listed is None or option.name in listed else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 
@@ -50,7 +51,7 @@ class TrainOptions(TypedDict, total=False):
     gpus_per_node: float
     hidden: Sequence[int] | str
     inexact: bool
-    init_from: str | None
+    init_from: str | Path | None
     initial_steps: int
     initializer: Literal["xavier", "normalized-columns", "zero"]
     keep: int | None
@@ -92,7 +93,7 @@ class TrainOptions(TypedDict, total=False):
     rl_population: int
     rl_ratio: float
     rl_start: int
-    run_dir: str | None
+    run_dir: str | Path | None
     screen_size: int | None
     seed: int
     shaping: Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"] | str
@@ -129,7 +130,7 @@ class TrainOptions(TypedDict, total=False):
     wandb_tags: Sequence[str] | str
     weight_decay: float
     workers: int | None
-    working_dir: str | None
+    working_dir: str | Path | None
     world: str | None
     wrapper: Sequence[str] | str
 
@@ -164,7 +165,7 @@ class ResumeChanges(TypedDict, total=False):
     wandb_project: str | None
     wandb_tags: Sequence[str] | str
     workers: int | None
-    working_dir: str | None
+    working_dir: str | Path | None
 
 
 class EvolutionOptions(TypedDict, total=False):
@@ -204,7 +205,7 @@ class EvolutionOptions(TypedDict, total=False):
     quiet: bool
     rank: int
     resources: Mapping[str, Any] | str
-    run_dir: str | None
+    run_dir: str | Path | None
     seed: int
     shaping: Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"] | str
     sigma: float
@@ -225,4 +226,4 @@ class EvolutionOptions(TypedDict, total=False):
     wandb_tags: Sequence[str] | str
     weight_decay: float
     workers: int | None
-    working_dir: str | None
+    working_dir: str | Path | None

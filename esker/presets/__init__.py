@@ -50,7 +50,8 @@ def presets_for(env: str | None = None) -> list[Preset]:
     known = load_all().values()
     found = [one for one in known if env is None or env in (one.env, one.name.partition("/")[0], one.env.partition("-v")[0])]
     if not found:
-        raise UsageError(f"no preset for {env!r}{nearest(str(env), {one.env for one in known})}; `esker presets` lists all")
+        names = {name for one in known for name in (one.env, one.name.partition("/")[0])}
+        raise UsageError(f"no preset for {env!r}{nearest(str(env), names)}; `esker presets` lists all")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -96,7 +97,7 @@ def _left_out(base: Options, changes: Options, choice: str) -> list[str]:
 
 def _whole(value: Any) -> int | None:
     """A count, also as a flag's text; None for what is none, which is refused later."""
-    return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
+    return int(value) if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value)) else None
 
 
 def _text(value: Any) -> str:

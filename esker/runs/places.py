@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from esker.errors import UsageError
+from esker.errors import UsageError, nearest
 from esker.presets import load_all
 from esker.runs.hub import SCHEME, local_folder
 
@@ -12,17 +12,22 @@ from esker.runs.hub import SCHEME, local_folder
 def place(name: str | Path) -> Path:
     """The folder of a name; a folder of that name on this machine has precedence.
 
-    A preset without a policy, or a policy that the hub lacks, raises UsageError.
+    A preset without a policy, a misspelt one, or a policy that the hub lacks raises UsageError.
     """
     if isinstance(name, str) and name.startswith(SCHEME):
         return local_folder(name)
-    preset = None if Path(name).exists() else load_all().get(str(name))
+    if Path(name).exists():
+        return Path(name)
+    presets = load_all()
+    shipped = [one.name for one in presets.values() if one.policy is not None]
+    preset = presets.get(str(name))
     if preset is None:
+        if close := nearest(str(name), shipped):
+            raise UsageError(f"{str(name)!r} does not exist{close}")
         return Path(name)
     if preset.policy is None:
-        shipped = ", ".join(one.name for one in load_all().values() if one.policy is not None)
         raise UsageError(
-            f"no trained policy comes with the preset {preset.name!r}; those with one are {shipped}. "
+            f"no trained policy comes with the preset {preset.name!r}; those with one are {', '.join(shipped)}. "
             f"To train it: esker train {preset.env} --preset {preset.name}"
         )
     return preset.policy

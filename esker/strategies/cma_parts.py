@@ -169,6 +169,7 @@ class Distribution:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
         center = torch.as_tensor(state["center"])
         check_same_size(center, self.center)
+        check_positive(sigma=float(state["sigma"]))
         self._center = center.clone()
         self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
         self._paths.load_state_dict(state["paths"])

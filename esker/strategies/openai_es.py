@@ -128,5 +128,6 @@ class OpenAIES:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
         center = torch.as_tensor(state["center"])
         check_same_size(center, self.center)
+        check_positive(lr=state["lr"], sigma=state["sigma"])
         self._ascent.load(center, state["optimizer"])
         self.generation, self.lr, self.sigma = state["generation"], state["lr"], state["sigma"]

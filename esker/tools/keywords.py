@@ -21,10 +21,12 @@ HEAD = '''"""The options of `train`, `resume` and `Evolution` as types. Written 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 '''
 NOT_KEYWORDS = {"env", "algo", "model"}
 ANY_OBJECT = {"network"}  # also takes Python objects
+PATHS = {"run_dir", "init_from", "working_dir"}
 
 
 def source() -> str:
@@ -72,7 +74,7 @@ def _spelled(name: str, hint: Any) -> list[str]:
         return [f"Sequence[{_spelled(name, arguments[0])[0]}]", "str"]
     if origin is dict or is_dataclass(hint):
         return ["Mapping[str, Any]", "str"]
-    return [hint.__name__]
+    return [hint.__name__, *(["Path"] if name in PATHS else [])]
 
 
 def _quoted(value: Any) -> str:
