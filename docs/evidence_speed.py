@@ -44,10 +44,16 @@ def scaling() -> str:
 def tail() -> str:
     """Two seeds at once against one."""
     data = load("tail")
-    rates = data["steps_per_second"]
-    readings = [", ".join(f"{rate:,.0f}" for rate in rates[count]) for count in ("1", "2")]
-    heads = ["one run, steps/s", "two runs at once, steps/s of both", "gain"]
-    return f"{origin(data)}\n\n" + table(heads, [[*readings, f"**{data['gain']:.2f}**"]])
+    names = {
+        "one": "one seed",
+        "shared": "`--seeds 0..1`: two, half of the cores each",
+        "overlap": "`--seeds 0..1 --overlap`",
+    }
+    rows = [
+        [text, ", ".join(f"{rate:,.0f}" for rate in data["steps_per_second"][name]), f"**{data['gain'][name]:.2f}**"]
+        for name, text in names.items()
+    ]
+    return f"{origin(data)}\n\n" + table(["seeds", "steps/s of all", "to one seed"], rows)
 
 
 def startup() -> str:

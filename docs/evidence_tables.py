@@ -60,6 +60,11 @@ class Result:
         return max(seed.get("training_steps") or 0 for seed in self.data["seeds"]) or None
 
     @property
+    def is_preset(self) -> bool:
+        """Whether the preset of this result is shipped; one with fewer than three seeds is not."""
+        return (ROOT / "esker" / "presets" / f"{self.data['preset']}.toml").exists()
+
+    @property
     def episodes(self) -> str:
         """Evaluation episodes of a seed."""
         return ", ".join(sorted({str(seed["evaluation"]["episodes"]) for seed in self.data["seeds"]}))
@@ -77,7 +82,7 @@ def readme() -> str:
     for name, how in README:
         result = Result(name, load(name))
         means = result.means
-        preset = f"`{result.data['preset']}`"
+        preset = f"`{result.data['preset']}`" if result.is_preset else f"none: `--algo {result.data['preset'].split('/')[1]}`"
         seeds = ", ".join(map(number, means))
         median = number(statistics.median(means))
         rows.append([result.data["env"], how, preset, median, number(means[-1]), seeds, million(result.steps)])
