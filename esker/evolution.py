@@ -17,7 +17,7 @@ from esker.config.evolution import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.config.keywords import EvolutionOptions
 from esker.config.legacy import rename
 from esker.engines.remote.server import WorkServer
-from esker.errors import RunError, UsageError
+from esker.errors import RunError, UsageError, named_line
 from esker.functions.algorithm import FUNCTION, begin_about, start
 from esker.functions.forms import by_workers, check_form, check_served
 from esker.functions.parameters import Filter, Subject
@@ -33,7 +33,7 @@ from esker.runs import session
 from esker.runs.folder import RunFolder
 from esker.runs.memory import MemoryRun
 from esker.runs.recovery import catch_up
-from esker.runs.runner import Callbacks, Interrupted, run
+from esker.runs.runner import Callbacks, Interrupted, reason_of, run
 from esker.runs.session import Session
 from esker.runs.trust import OF_CLUSTER, Trust, record_change
 from esker.strategies.strategy import Strategy
@@ -187,10 +187,10 @@ class Evolution:
             return engine
 
         def wishes(row: Row) -> str | None:
-            stop = self.on_iteration is not None and self.on_iteration(row)
+            stop = None if self.on_iteration is None else self.on_iteration(row)
             if shown is not None and shown.stopping:
                 return "stopped by esker stop"
-            return stop if isinstance(stop, str) and stop else "stopped by on_iteration" if stop else None
+            return reason_of(stop, "on_iteration")
 
         folder.lock()
         folder.write_config(replace(self._state.config, run_dir=None))
@@ -289,6 +289,8 @@ class Evolution:
                 return number(value, self._tester.device)
             except BadReward as error:
                 raise RunError(f"the test call after generation {self.iteration}: {error}") from None
+            except (Exception, SystemExit) as error:
+                raise RunError(f"the test call after generation {self.iteration}: {named_line(error)}") from error
             finally:
                 self._tester.restore()
                 self._state.flat.write(self._state.final)

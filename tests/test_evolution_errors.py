@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -38,6 +39,9 @@ def needs_more(model: Any, other: Any) -> float:
         ([1.0, 2.0], "reward returned a list; expected a number"),
         (torch.zeros((), device="meta"), "reward returned a tensor on meta; expected it on cpu"),
         ("high", "reward returned a str; expected a number"),
+        (1e308, r"reward returned 1e\+308; expected a finite number below 1e\+150"),
+        (np.complex64(2j), "reward returned a complex64; expected a number"),
+        (10**400, "reward returned a int; expected a number .OverflowError: int too large"),
     ],
 )
 def test_wrong_results_of_a_reward_are_named_with_member_and_seed(answer: Any, message: str) -> None:
@@ -57,6 +61,40 @@ def test_an_exception_in_the_reward_names_the_member_and_shows_the_trace() -> No
     assert "in fails" in str(caught.value)
 
 
+class NoText(Exception):
+    def __str__(self) -> str:
+        raise LookupError
+
+
+@pytest.mark.parametrize("form", ["reward", "reward_batch"])
+@pytest.mark.parametrize("error", [SystemExit, StopIteration, NoText])
+def test_what_ends_loops_or_processes_or_has_no_text_is_named(form: str, error: type[BaseException]) -> None:
+    def fails(members: Any) -> Any:
+        raise error
+
+    inline = {"workers": 0} if form == "reward" else {}
+    with pytest.raises(esker.RunError, match=error.__name__):
+        esker.Evolution(torch.ones(2), **{form: fails}, **inline, noise="counter", population=4).run(1)
+
+
+def test_complex_numbers_of_a_batch_are_refused() -> None:
+    with pytest.raises(esker.RunError, match="reward_batch returned complex numbers; expected a dense tensor of 1 real"):
+        esker.Evolution(torch.ones(2), reward_batch=lambda x: x.sum(-1) + 1j, noise="counter", population=4).run(1)
+
+
+def test_a_test_call_that_raises_is_named() -> None:
+    def reward(model: Any, test: bool = False) -> float:
+        return {}["missing"] if test else 1.0
+
+    with pytest.raises(esker.RunError, match="the test call after generation 1: KeyError: 'missing'"):
+        esker.Evolution(model(), reward, test_kwargs={"test": True}, **FAST).run(1, report_every=1)
+
+
+def test_a_callback_whose_result_has_no_truth_is_named() -> None:
+    with pytest.raises(esker.RunError, match="on_iteration returned a Tensor; expected True, a text or None"):
+        esker.Evolution(model(), one, on_iteration=lambda row: torch.ones(2), **FAST).run(1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -69,6 +107,7 @@ def test_an_exception_in_the_reward_names_the_member_and_shows_the_trace() -> No
         ({"model": torch.tensor([1.0, torch.nan])}, "hold NaN or infinity"),
         ({"params": ["wieght"]}, "params names 'wieght'.*did you mean 'weight'"),
         ({"params": lambda name, p: False}, "params chooses no parameter"),
+        ({"params": lambda name, p: torch.ones(2)}, "params returned a Tensor for 'weight'; expected True or False"),
         ({"model": [torch.ones(2)], "params": ["0"]}, "params is for modules"),
         ({"reward": 3}, "reward is a int; expected a function"),
         ({"reward": None}, "expected either reward or reward_batch"),

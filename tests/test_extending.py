@@ -65,6 +65,16 @@ def test_a_logger_that_cannot_be_made_is_dropped(folder: Path) -> None:
     assert len(run.history) == 1
 
 
+@pytest.mark.parametrize("error", ["SystemExit", "NoText"])
+def test_a_logger_that_ends_the_process_or_raises_without_text_is_dropped(folder: Path, error: str) -> None:
+    text = "class NoText(Exception):\n    def __str__(self):\n        raise LookupError\n\n\n"
+    methods = [f"    def {name}(self, *given):\n        raise {error}\n" for name in ("begin", "generation", "end")]
+    (folder / f"fatal_{error.lower()}.py").write_text(text + "class Fatal:\n" + "\n".join(methods))
+    with pytest.warns(RuntimeWarning, match=f"stopped, training continues without it: {error}"):
+        run = esker.train("CartPole-v1", generations=1, log=f"fatal_{error.lower()}:Fatal", quiet=True, **SMALL)
+    assert run.status == "finished: 1 generation done"
+
+
 def test_an_observer_is_shown_a_run_beside_the_console(capsys: pytest.CaptureFixture[str]) -> None:
     class Listener:
         rows: list[Any] = []  # noqa: RUF012

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import http.server
+import json
 import os
 import shutil
 import signal
@@ -16,7 +17,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import pytest
+import worlds
 from small_runs import QUICK, small_run
 
 import esker
@@ -24,6 +28,7 @@ from esker.cli import main
 from esker.cluster.connect import reach
 from esker.errors import RunError, UsageError
 from esker.logs.report.serve import open_server
+from esker.runs.folder import RunFolder
 from esker.worlds import environments
 
 
@@ -70,6 +75,34 @@ def test_folders_that_are_links_are_not_written_into(
     assert main([command, str(run), *more]) == 2
     assert "is a link" in one_line(capsys)
     assert not list(outside.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "file"), [("export", "policy_state_dict.pt"), ("card", "README.md"), ("card", "curve.png")]
+)
+def test_files_that_are_links_are_not_written_through(
+    command: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, outside = copy(tmp_path), tmp_path / "precious"
+    outside.write_text("precious")
+    shutil.rmtree(run / command, ignore_errors=True)
+    (run / command).mkdir()
+    (run / command / "README.md").touch()  # as after an earlier card
+    (run / command / file).unlink(missing_ok=True)
+    (run / command / file).symlink_to(outside)
+    more = ["--episodes", "1", "--workers", "0"] if command == "card" else ["--format", "state-dict"]
+    assert main([command, str(run), *more]) == 2
+    assert "is a link" in one_line(capsys)
+    assert outside.read_text() == "precious"
+
+
+def test_one_row_that_is_no_row_stops_no_plot(tmp_path: Path) -> None:
+    copy(tmp_path, "good")
+    journal = copy(tmp_path, "bad") / "journal.jsonl"
+    row = {"generation": 0, "env_steps": "x", "center_return": [1], "wall_time": None}
+    journal.write_text(json.dumps(row) + "\n" + journal.read_text())
+    assert main(["plot", str(tmp_path), "-o", str(tmp_path / "x.png")]) == 0
+    assert (tmp_path / "x.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("command", ["export", "render", "plot", "report"])
@@ -143,6 +176,88 @@ def test_an_environment_that_raises_what_ends_loops_or_processes_is_named(
     assert f"worlds:Corridor fails before training begins: {error.__name__}" in one_line(capsys)
     assert main(["check", "worlds:Corridor"]) == 2
     assert f"fails when it is stepped: {error.__name__}" in one_line(capsys)
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_an_environment_whose_close_raises_is_trained(error: type[BaseException], tmp_path: Path) -> None:
+    class Stuck(worlds.Corridor):
+        def close(self) -> None:
+            raise error
+
+    run = esker.train(Stuck, run_dir=str(tmp_path / "run"), **QUICK, generations=1)
+    assert run.status == "finished: 1 generation done"
+
+
+class Strange(worlds.Corridor):
+    """A corridor that returns something else in one place, in training only: the first look resets with seeds 1 and 2."""
+
+    def __init__(self, part: int, value: Any) -> None:
+        super().__init__(length=3)
+        self.part, self.value = part, value
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.bad = seed is not None and seed > 2
+        observation, info = super().reset(seed=seed)
+        return (self.value if self.bad and self.part == -1 else observation), info
+
+    def step(self, action: Any) -> Any:
+        result = super().step(action)
+        return tuple(self.value if self.bad and at == self.part else one for at, one in enumerate(result))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        (-1, np.array(["a", "b", "c"]), "ValueError: could not convert string to float"),
+        (0, np.array([1.0, np.inf, 0.0]), "an observation, or the square of one, is not finite"),
+        (0, np.full(3, 1e200), "an observation, or the square of one, is not finite"),
+        (1, 2j, "TypeError: the rewards add up to complex; expected one real number each"),
+        (1, np.ones(2), "TypeError: the rewards add up to ndarray; expected one real number each"),
+        (1, 1e200, r"the return of the episode is .*e\+200: a reward, an observation or an action was too large"),
+        (2, np.array([True, False]), "ValueError: The truth value of an array"),
+    ],
+)
+@pytest.mark.parametrize("on_error", ["stop", "worst"])
+def test_what_an_environment_must_not_return_is_named_and_not_committed(
+    part: int, value: Any, message: str, on_error: str, tmp_path: Path
+) -> None:
+    options = {**QUICK, "generations": 1, "center_episodes": 1, "on_error": on_error, "run_dir": str(tmp_path / "run")}
+    with pytest.raises(RunError, match=message):
+        esker.train(lambda: Strange(part, value), **options)
+    assert RunFolder.open(tmp_path / "run").committed() == 0
+
+
+def test_signs_of_rewards_that_are_numpy_numbers_are_counted(tmp_path: Path) -> None:
+    run_dir = str(tmp_path / "run")
+    run = esker.train("Pendulum-v1", shaping="sign", vectorizer="gymnasium", generations=1, run_dir=run_dir, **QUICK)
+    (facts,) = run.folder.facts()
+    assert (facts.fitness == -200).all()  # every step costs
+
+
+def test_spaces_of_several_lines_and_empty_ones_are_refused_in_one(tmp_path: Path) -> None:
+    grid, nothing = gym.spaces.MultiDiscrete([[2], [3]]), gym.spaces.Dict()
+    for name, space, message in (("action_space", grid, "is for continuous"), ("observation_space", nothing, "are empty")):
+        env = worlds.Corridor()
+        setattr(env, name, space)
+        with pytest.raises(UsageError, match=message) as caught:
+            esker.train(env, run_dir=str(tmp_path / "run"), **QUICK, generations=1, action_mode="tanh")
+        assert "\n" not in str(caught.value)
+
+
+def test_observations_of_too_many_numbers_are_refused_before_time_is_appended(tmp_path: Path) -> None:
+    env = worlds.Corridor()
+    env.observation_space = gym.spaces.Discrete(10**9)
+    options = {"generations": 1, "time_aware": True, "max_episode_steps": 5, "run_dir": str(tmp_path / "run")}
+    with pytest.raises(UsageError, match="are 1,000,000,000 numbers"):
+        esker.train(env, **options, **QUICK)
+
+
+def test_a_policy_whose_slots_exceed_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "esker.system.room.machine_memory", lambda: 20 * 50
+    )  # of 50 parameters' five rows, six and more needed
+    with pytest.raises(UsageError, match="the policy for these spaces would have 50 parameters"):
+        esker.train(worlds.Corridor(), run_dir=str(tmp_path / "run"), **{**QUICK, "hidden": (8,)}, generations=1)
 
 
 def test_a_folder_in_which_another_process_begins_a_run_is_refused(tmp_path: Path) -> None:

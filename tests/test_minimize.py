@@ -66,3 +66,19 @@ def test_a_single_value_for_many_rows_is_refused_with_the_remedy() -> None:
 def test_an_unknown_strategy_is_refused_by_name() -> None:
     with pytest.raises(esker.UsageError, match="cmaa"):
         esker.minimize(sphere, np.ones(3), "cmaa")
+
+
+@pytest.mark.parametrize(
+    ("batched", "value", "message"),
+    [
+        (False, None, "the function returned a NoneType; expected one number"),
+        (False, 2j, "the function returned a complex; expected one number"),
+        (False, torch.ones(2), "the function returned a Tensor; expected one number"),
+        (True, "high", "the function returned a str; expected 7 numbers"),
+        (True, np.full(7, 1j), "the function returned a ndarray; expected 7 numbers"),
+        (True, [1.0, 1.0, np.nan, 1.0, 1.0, 1.0, 1.0], "the function returned NaN for row 2"),
+    ],
+)
+def test_what_is_no_value_is_refused_as_the_functions(batched: bool, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        esker.minimize(lambda rows: value, np.ones(3), batched=batched)

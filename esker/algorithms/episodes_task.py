@@ -11,7 +11,7 @@ from esker.noise.shaping import SIGN_SHAPINGS
 from esker.policies import spaces
 from esker.policies.choose import network_for
 from esker.policies.heads import BoxHead, head_for
-from esker.policies.observations import is_image
+from esker.policies.observations import is_image, shown
 from esker.system.room import refuse_beyond_memory
 from esker.tasks.episodes import Episodes
 from esker.worlds.atari import Atari
@@ -19,6 +19,7 @@ from esker.worlds.environments import Environment
 from esker.worlds.vectorizers import Vectorizer, exact_vectorizer
 
 CACHE_BYTES = 2**20
+LEAST_SLOTS = 6
 MUJOCO_BYTES = 44_000  # of a simulator and its Python objects that a step of a Gymnasium MuJoCo world touches, about
 
 
@@ -27,13 +28,12 @@ def build_task(config: SynchronousConfig, environment: Environment, about: About
     actions = spaces.described(about, "action_space")
     head = head_for(actions, config.action_mode, config.bins)
     if config.action_noise and not isinstance(head, BoxHead):
-        raise UsageError(
-            f"action_noise is {config.action_noise}; it is for continuous (Box) actions, and this environment has {actions}"
-        )
+        text = f"action_noise is {config.action_noise}; it is for continuous (Box) actions"
+        raise UsageError(f"{text}, and this environment has {shown(actions)}")
     observations = spaces.described(about, "observation_space")
     network = network_for(config, observations, head.outputs)
     slots = config.slots or default_slots(network.dimension, MUJOCO_BYTES if environment.is_plain_mujoco else 0)
-    _refuse_too_large(network.dimension, config.slots)
+    _refuse_too_large(network.dimension, config.slots, shared=config.noise == "low-rank")
     return Episodes(
         environment=environment,
         network=network,
@@ -53,10 +53,14 @@ def build_task(config: SynchronousConfig, environment: Environment, about: About
     )
 
 
-def _refuse_too_large(dimension: int, slots: int | None) -> None:
-    """Refuse a policy, or slots each with its parameters, that cannot fit this machine. Raises UsageError."""
+def _refuse_too_large(dimension: int, slots: int | None, shared: bool) -> None:
+    """Refuse a policy, or slots each with its parameters, that cannot fit this machine. Raises UsageError.
+
+    There are at least the centre and an optimizer's two moments, and, unless slots share the centre's parameters, theirs.
+    """
     what = f"the policy for these spaces would have {dimension:,} parameters"
-    refuse_beyond_memory(8 * dimension, what, "use fewer --hidden, or wrap the environment")
+    rows = 3 if shared else 3 + min(slots or LEAST_SLOTS, LEAST_SLOTS)
+    refuse_beyond_memory(4 * dimension * rows, what, "use fewer --hidden, or wrap the environment")
     if slots is not None:
         refuse_beyond_memory(4 * dimension * slots, f"slots is {slots:,}, and {what}", "use fewer --slots")
 
@@ -69,7 +73,7 @@ def _vectorizer(config: SynchronousConfig, environment: Environment) -> Vectoriz
 
 def default_slots(dimension: int, simulator: int = 0) -> int:
     """As many rows as keep their parameters and simulators in about a megabyte of cache; only speed depends on it."""
-    return max(6, min(64, CACHE_BYTES // (4 * dimension + simulator)))
+    return max(LEAST_SLOTS, min(64, CACHE_BYTES // (4 * dimension + simulator)))
 
 
 def environment_options(config: SynchronousConfig) -> dict[str, Any]:

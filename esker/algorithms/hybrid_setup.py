@@ -23,6 +23,7 @@ from esker.noise.address import Purpose
 from esker.policies import spaces
 from esker.policies.heads import BoxHead
 from esker.policies.mlp import MLP
+from esker.policies.observations import shown
 from esker.system.room import refuse_beyond_memory
 from esker.tasks.episodes import Episodes
 from esker.tasks.hybrid import HybridTask
@@ -37,11 +38,11 @@ def build_task(config: HybridConfig, environment: Environment, about: About, dev
     actions = spaces.described(about, "action_space")
     if not isinstance(actions, gym.spaces.Box):
         raise UsageError(
-            f"{config.algo} needs continuous (Box) actions, and {environment.name} has {actions}; use --algo es"
+            f"{config.algo} needs continuous (Box) actions, and {environment.name} has {shown(actions)}; use --algo es"
         )
     low, high = actions.low.astype(np.float32), actions.high.astype(np.float32)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise UsageError(f"{config.algo} needs bounded actions, and {environment.name} has {actions}; use --algo es")
+        raise UsageError(f"{config.algo} needs bounded actions, and {environment.name} has {shown(actions)}; use --algo es")
     layout = TransitionLayout(gym.spaces.flatdim(spaces.described(about, "observation_space")), low.size)
     spec = LearnerSpec(
         layout,

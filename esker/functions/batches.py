@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from esker.errors import RunError
+from esker.errors import RunError, named_line
 from esker.functions.parameters import FlatParameters, ParameterLayout, Subject
 from esker.functions.reward import BadReward, Call, label, numbers
 from esker.functions.task import Origin, generators_kept, on_device, resolve_device, seed_generators
 from esker.noise.address import Purpose, episode_seed
 from esker.noise.choice import noise_from
 from esker.noise.table import NoiseTable
-from esker.tasks.task import Job
+from esker.tasks.task import LARGEST, Job, is_fitness
 
 # Parameters per batch by default. On a CPU few enough for its cache, and enough that torch's threads rarely synchronise: on
 # a busy machine, every synchronisation may wait for a time slice.
@@ -116,8 +116,8 @@ class BatchEngine:
             values = numbers(self.task.call(members, lambda: members, seed, {}), len(rows), self.device).numpy()
         except BadReward as error:
             raise RunError(f"{where}: {error}") from None
-        except Exception as error:
-            raise RunError(f"{where}: {type(error).__name__}: {error}\n{traceback.format_exc()}".rstrip()) from error
+        except (Exception, SystemExit) as error:
+            raise RunError(f"{where}: {named_line(error)}\n{traceback.format_exc()}".rstrip()) from error
         return finite(values, where, self.task.failures_stop)
 
     def _argument(self, rows: torch.Tensor) -> Any:
@@ -133,8 +133,11 @@ class BatchEngine:
 
 def finite(values: NDArray[np.float64], where: str, failures_stop: bool) -> NDArray[np.float64]:
     """A batch's fitness with NaN for members that failed; where failures stop a run they raise RunError."""
-    wrong = np.flatnonzero(~np.isfinite(values))
+    right = is_fitness(values)
+    wrong = np.flatnonzero(~right)
     if len(wrong) and failures_stop:
         first = int(wrong[0])
-        raise RunError(f"{where}: reward_batch returned {values[first]} at place {first}; expected finite numbers")
-    return np.where(np.isfinite(values), values, np.nan)
+        raise RunError(
+            f"{where}: reward_batch returned {values[first]} at place {first}; expected finite numbers below {LARGEST:g}"
+        )
+    return np.where(right, values, np.nan)

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from esker.errors import named_line
+from esker.noise.shaping import real_array
 from esker.strategies.registry import find_strategy
 from esker.strategies.restarts import RestartKind, Restarts
 from esker.strategies.strategy import Strategy
@@ -69,11 +71,29 @@ def minimize(
 
 
 def _values(function: Function, rows: torch.Tensor, batched: bool) -> NDArray[np.float64]:
-    found = function(rows) if batched else [float(function(row)) for row in rows]
-    values = np.asarray(found.detach().cpu() if isinstance(found, torch.Tensor) else found, dtype=np.float64)
+    found = function(rows) if batched else [_value(function(row)) for row in rows]
+    try:
+        values = real_array(found)
+    except Exception as error:  # a user's object raises what it likes
+        raise ValueError(
+            f"the function returned a {type(found).__name__}; expected {len(rows)} numbers ({named_line(error)})"
+        ) from error
     if values.shape != (len(rows),):
         raise ValueError(
             f"the function returned shape {values.shape} for {len(rows)} rows; expected one value for each "
             "(or batched=False, for a function of one vector)"
         )
+    if np.isnan(values).any():
+        raise ValueError(
+            f"the function returned NaN for row {int(np.isnan(values).argmax())}; expected a number, or infinity"
+        )
     return values
+
+
+def _value(found: Any) -> float:
+    """What a function of one vector returned, as a number. Anything else raises ValueError."""
+    try:
+        return float(real_array(found).item())
+    except Exception as error:  # a user's object raises what it likes
+        kind = type(found).__name__
+        raise ValueError(f"the function returned a {kind}; expected one number ({named_line(error)})") from error

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from esker.errors import UsageError, nearest
+from esker.errors import UsageError, named_line, nearest
 from esker.noise.directions import Vector
 from esker.policies.network import size, split
 
@@ -103,11 +103,21 @@ def _chosen(named: list[tuple[str, torch.Tensor]], params: Filter | None) -> lis
     if params is None:
         return named
     if callable(params):
-        return [(name, tensor) for name, tensor in named if params(name, tensor)]
+        return [(name, tensor) for name, tensor in named if _wanted(params, name, tensor)]
     known = [name for name, _ in named]
     given = [params] if isinstance(params, str) else list(params)
     wanted = {name for pattern in given for name in _matching(pattern, known)}
     return [(name, tensor) for name, tensor in named if name in wanted]
+
+
+def _wanted(params: Callable[[str, torch.Tensor], bool], name: str, tensor: torch.Tensor) -> bool:
+    """Whether a filter chooses a parameter. One that returns neither true nor false raises UsageError."""
+    chosen = params(name, tensor)
+    try:
+        return bool(chosen)
+    except Exception as error:
+        kind = type(chosen).__name__
+        raise UsageError(f"params returned a {kind} for {name!r}; expected True or False ({named_line(error)})") from error
 
 
 def _matching(pattern: str, known: list[str]) -> list[str]:

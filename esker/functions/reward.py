@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from esker.errors import UsageError
+from esker.errors import UsageError, named_line
+from esker.tasks.task import LARGEST, is_fitness
 
 Function = Callable[..., Any]
 
@@ -116,11 +116,11 @@ def number(value: Any, device: torch.device) -> float:
     if count != 1:
         raise BadReward(f"reward returned {count} values; expected one number (take their mean or sum)")
     try:
-        result = float(value.item() if isinstance(value, np.ndarray) else value)
-    except (TypeError, ValueError):
-        raise BadReward(f"reward returned a {type(value).__name__}; expected a number") from None
-    if not math.isfinite(result):
-        raise BadReward(f"reward returned {result}; expected a finite number")
+        result = float(value.item() if isinstance(value, np.ndarray | np.generic) else value)
+    except Exception as error:  # a user's object raises what it likes
+        raise BadReward(f"reward returned a {type(value).__name__}; expected a number ({named_line(error)})") from None
+    if not is_fitness(result):
+        raise BadReward(f"reward returned {result}; expected a finite number below {LARGEST:g}")
     return result
 
 
@@ -131,9 +131,13 @@ def numbers(value: Any, count: int, device: torch.device) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         _check_device(value, device, "reward_batch")
     try:
-        result = torch.as_tensor(value).detach().to("cpu", torch.float64)
-    except (TypeError, ValueError, RuntimeError):
+        found = torch.as_tensor(value).detach().cpu()
+        result = found.real.to(torch.float64)
+    except Exception:  # a user's object raises what it likes
         raise BadReward(f"reward_batch returned a {type(value).__name__}; expected a tensor of {count} numbers") from None
+    if found.is_complex() or found.layout != torch.strided:
+        kind = "complex numbers" if found.is_complex() else f"a {found.layout} tensor"
+        raise BadReward(f"reward_batch returned {kind}; expected a dense tensor of {count} real numbers")
     if result.shape != (count,):
         raise BadReward(f"reward_batch returned shape {tuple(result.shape)} for {count} members; expected ({count},)")
     return result

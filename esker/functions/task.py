@@ -123,7 +123,7 @@ class Calls:
             fitness = number(self.caller(self.row, seed), self.caller.device)
         except BadReward as error:
             return Result(item, math.nan, math.nan, 1, None, str(error))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # only this evaluation fails, not the worker
             return Result(item, math.nan, math.nan, 1, None, named_line(error), traceback.format_exc())
         return Result(item, fitness, fitness, 1)
 

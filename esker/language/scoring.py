@@ -66,9 +66,9 @@ def _number(score: Score, prompt: str, completion: str) -> float:
     value = score(prompt, completion)
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except Exception:  # a user's object raises what it likes, also when it is shown
         raise RunError(
-            f"score returned {value!r} for {completion!r}, the completion of {prompt!r}; expected a number"
+            f"score returned a {type(value).__name__} for {completion!r}, the completion of {prompt!r}; expected a number"
         ) from None
     if not math.isfinite(number):
         raise RunError(f"score returned {number} for {completion!r}, the completion of {prompt!r}; expected a finite number")

@@ -8,6 +8,7 @@ from typing import Any
 
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
 from esker.config.logs import LOGGERS
+from esker.errors import named_line
 from esker.logs.backend import Backend, BackendError
 from esker.runs.folder import RunFolder
 from esker.system.plugins import find_class
@@ -31,7 +32,7 @@ class FanOut:
         """A run begins."""
         self.console.begin(config, folder, rows)
         for name, backend in list(self.backends.items()):
-            notice = self._guard(name, lambda backend=backend: backend.begin(config, folder, rows))  # type: ignore[misc]
+            notice = self._guard(name, lambda backend=backend: _text(backend.begin(config, folder, rows)))  # type: ignore[misc]
             if notice:
                 self.console.note(notice)
 
@@ -59,9 +60,9 @@ class FanOut:
     def _guard(self, name: str, call: Callable[[], str | None]) -> str | None:
         try:
             return call()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del self.backends[name]
-            why = str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
+            why = str(error) if isinstance(error, BackendError) else named_line(error)
             why = " ".join(why.split()).rstrip(".")
             self._warn(f"logging to {name} stopped, training continues without it: {why}")
             return None
@@ -110,17 +111,22 @@ def with_backends(console: Observer, names: tuple[str, ...]) -> Observer:
     return FanOut(console, {name: _open(name) for name in dict.fromkeys(names)}) if names else console
 
 
+def _text(notice: Any) -> str | None:
+    """What a back-end's `begin` returned: a line, or nothing."""
+    return notice if notice is None else str(notice)
+
+
 def _open(name: str) -> Backend:
     try:
         return find_logger(name)()
-    except Exception as error:  # a coordinator may lack what the command had; the fan-out drops it with a note
+    except (Exception, SystemExit) as error:  # a coordinator may lack what the command had; the fan-out drops it with a note
         return Broken(error)
 
 
 class Broken:
     """A back-end that could not be made."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
     def begin(self, config: Any, folder: RunFolder, rows: list[Row]) -> str | None:

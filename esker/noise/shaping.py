@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,12 +129,22 @@ def shape(name: str, fitness: Floats) -> Floats:
     return _checked(name, fitness) if ":" in name else find_shaping(name)(fitness)
 
 
+def real_array(values: Any) -> Floats:
+    """Numbers that a user's function returned, in any kind of array. Complex numbers, and what is none, raise TypeError."""
+    found = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    if found.dtype.kind == "O":  # such as whole numbers of any size; NumPy itself would make None a NaN
+        return np.array([float(value) for value in found.flat]).reshape(found.shape)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"{found.dtype} is not a kind of real number")
+    return found.astype(np.float64)
+
+
 def _checked(name: str, fitness: Floats) -> Floats:
     """The weights of a user's shaping. Anything but one finite number for each member raises RunError."""
     function, members = find_shaping(name), len(fitness)
     try:
-        result = np.asarray(function(fitness.copy()), dtype=np.float64)
-    except Exception as error:
+        result = real_array(function(fitness.copy()))
+    except (Exception, SystemExit) as error:
         raise RunError(f"shaping {name!r} failed: {named_line(error)}") from error
     if result.shape != (members,) or not np.isfinite(result).all():
         shown = "numbers that are not finite" if result.shape == (members,) else f"an array of shape {result.shape}"

@@ -72,7 +72,7 @@ def check_activation(name: str) -> None:
     found, rows = activation_of(name), np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
     try:
         result = found(rows.copy())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"activation {name!r} fails on an array: {named_line(error)}") from error
     if result.shape != rows.shape:
         raise UsageError(f"activation {name!r} changes shape {rows.shape} to {result.shape}; expected the same shape")

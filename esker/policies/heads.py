@@ -11,6 +11,7 @@ import numpy as np
 
 from esker.errors import UsageError
 from esker.policies.network import Batch
+from esker.policies.observations import shown
 
 Actions = Any  # a sequence with one action a row: a list or an array
 ActionMode = Literal["direct", "tanh", "binned"]
@@ -132,7 +133,7 @@ def head_for(space: gym.Space[Any], mode: ActionMode = "direct", bins: int = 10)
             raise UsageError(f"action mode {mode!r} needs bounded actions, and this Box has none; use --action-mode direct")
         return BoxHead(low, high, mode, bins)
     if mode != "direct":
-        raise UsageError(f"action mode {mode!r} is for continuous (Box) actions; this environment has {space}")
+        raise UsageError(f"action mode {mode!r} is for continuous (Box) actions; this environment has {shown(space)}")
     if isinstance(space, gym.spaces.Discrete):
         return DiscreteHead(int(space.n), int(space.start))
     if isinstance(space, gym.spaces.MultiDiscrete):
@@ -140,4 +141,4 @@ def head_for(space: gym.Space[Any], mode: ActionMode = "direct", bins: int = 10)
         return MultiDiscreteHead(tuple(int(n) for n in space.nvec.reshape(-1)), start, space.shape)
     if isinstance(space, gym.spaces.MultiBinary):
         return MultiBinaryHead(space.shape)
-    raise UsageError(f"actions of {space} are not supported; expected Discrete, MultiDiscrete, MultiBinary or Box")
+    raise UsageError(f"actions of {shown(space)} are not supported; expected Discrete, MultiDiscrete, MultiBinary or Box")

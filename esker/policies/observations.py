@@ -13,6 +13,11 @@ def is_image(space: gym.Space[Any]) -> bool:
     return isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
 
 
+def shown(space: gym.Space[Any]) -> str:
+    """A space in one line."""
+    return " ".join(str(space).split())
+
+
 def holds_images(space: gym.Space[Any]) -> bool:
     """Whether a Dict or Tuple has an image somewhere inside."""
     if isinstance(space, gym.spaces.Dict):

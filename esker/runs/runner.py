@@ -17,7 +17,7 @@ from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
 from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
 from esker.engines.engine import Pulse
-from esker.errors import RunError, first_line
+from esker.errors import RunError, first_line, named_line
 from esker.runs.deadline import Deadline, OutOfTime, deadline
 from esker.runs.folder import Checkpoint, RunFolder
 from esker.runs.memory import MemoryRun
@@ -122,8 +122,8 @@ def _connect(folder: RunFolder | MemoryRun, observer: Observer, callbacks: Callb
     wishes: list[str] = []
 
     def wish(stop: Stop) -> None:
-        if stop:
-            wishes.append(stop if isinstance(stop, str) else "stopped by a callback")
+        if reason := reason_of(stop, "a callback"):
+            wishes.append(reason)
 
     def on_checkpoint(checkpoint: Checkpoint) -> None:
         if callbacks.on_checkpoint:
@@ -137,6 +137,15 @@ def _connect(folder: RunFolder | MemoryRun, observer: Observer, callbacks: Callb
 
     folder.on_checkpoint = on_checkpoint
     return on_row
+
+
+def reason_of(stop: Any, callback: str) -> str | None:
+    """Why a callback stops the run, by what it returned; None: it does not. What has no truth raises RunError."""
+    try:
+        return None if not stop else stop if isinstance(stop, str) else f"stopped by {callback}"
+    except Exception as error:
+        kind = type(stop).__name__
+        raise RunError(f"{callback} returned a {kind}; expected True, a text or None ({named_line(error)})") from error
 
 
 def _explain(error: Exception, advice: str) -> None:

@@ -30,7 +30,7 @@ from esker.system.cuda_graph import Graphed
 from esker.system.torch_threads import one_torch_thread
 from esker.tasks.addresses import counts_observations, members_of, reset_seeds
 from esker.tasks.episodes import Episodes
-from esker.tasks.task import Job, Result
+from esker.tasks.task import Job, Result, is_fitness, unusable
 from esker.worlds.device import open_world
 from esker.worlds.worlds import describe_error
 
@@ -229,11 +229,10 @@ class DeviceSlots:
         columns = (rows.tolist(), self.items[rows].tolist(), totals, signs, (self.tick - self.begun[rows]).tolist())
         results: dict[int, list[Result]] = {}
         for row, item, total, sign, length in zip(*columns, strict=True):
-            if math.isfinite(total):
+            if is_fitness(total):
                 result = Result(item, self.task.fitness(total, sign, length), total, length, statistics.get(row))
             else:
-                why = f"the return of the episode is {total}: a reward, an observation or an action was not finite"
-                result = Result(item, math.nan, math.nan, length, None, why)
+                result = Result(item, math.nan, math.nan, length, None, unusable(total))
             results.setdefault(row // self.each, []).append(result)
         self._idle(rows)
         return results

@@ -26,7 +26,7 @@ from esker.policies.mlp import MLP
 from esker.policies.network import Network, Rows
 from esker.policies.shared_mlp import SharedMLPRows
 from esker.system.blas import one_blas_thread
-from esker.tasks.task import Board, Give, Job, Result, Take, address_of, name_of
+from esker.tasks.task import Board, Give, Job, Result, Take, address_of, is_fitness, name_of, unusable
 from esker.worlds.environments import Environment
 from esker.worlds.vectorizers import Vectorizer, open_worlds
 from esker.worlds.worlds import Ended, Watch, describe_error
@@ -189,20 +189,20 @@ class Slots:
 
     def _step(self, busy: int) -> list[Ended]:
         """One step in each busy row; returns the rows whose episode ended, with the error that ended it if one did."""
-        actions = self._act(busy)
-        self.tick += 1
-        self.steps += busy
-        self.board[0], self.board[1] = self.steps, self.items[0]
         try:
+            actions = self._act(busy)
+            self.tick += 1
+            self.steps += busy
+            self.board[0], self.board[1] = self.steps, self.items[0]
             rewards, ended = self.worlds.step(actions, busy, self.observations)
-        except (Exception, SystemExit) as error:  # where one call steps them all, one failure is everyone's
+        except (Exception, SystemExit) as error:  # where one call acts for or steps them all, one failure is everyone's
             return [Ended(row, describe_error(error), traceback.format_exc()) for row in range(busy)]
         totals, signed, bonus = self.totals, self.task.sign_fitness, self.task.survival_bonus
         for row, reward in enumerate(rewards):
             try:
                 totals[row] += reward
                 if signed:
-                    self.signs[row] += (reward > bonus) - (reward < bonus)
+                    self.signs[row] += bool(reward > bonus) - bool(reward < bonus)
             except Exception as error:  # not a number
                 others = [end for end in ended if end.row != row]
                 ended = [*others, Ended(row, describe_error(error), traceback.format_exc())]
@@ -275,11 +275,11 @@ class Slots:
             observation = self.worlds.reset(row, task.reset_seed(generation, item))
             if np.shape(observation) != self.observations.shape[1:]:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
+            self.observations[row] = observation
         except (Exception, SystemExit) as error:
             return Result(item, math.nan, math.nan, 0, None, describe_error(error), traceback.format_exc())
         self._load(row, member)
         self.rows.start(row)
-        self.observations[row] = observation
         self.moments[:, row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
         self.counted[row] = task.counts_observations(generation, item)
@@ -303,12 +303,17 @@ class Slots:
     def _end(self, row: int, error: str | None, trace: str) -> Result:
         """The result of the episode in a row."""
         item, length = self.items[row], self.tick - self.begun[row]
-        total = float(self.totals[row])
-        if error is None and not math.isfinite(total):
-            error = f"the return of the episode is {total}: a reward, an observation or an action was not finite"
+        try:
+            total = real(self.totals[row])
+        except Exception as wrong:  # a reward was not a number, yet could be added to one
+            total, error = math.nan, error or describe_error(wrong)
+        statistics = self.moments[:, row].copy() if self.counted[row] else None
+        if error is None and not is_fitness(total):
+            error = unusable(total)
+        if error is None and statistics is not None and not math.isfinite(statistics.sum()):
+            error = "an observation, or the square of one, is not finite"
         if error is not None:
             return Result(item, math.nan, math.nan, length, None, error, trace)
-        statistics = self.moments[:, row].copy() if self.counted[row] else None
         return Result(item, self.task.fitness(total, self.signs[row], length), total, length, statistics)
 
     def _move(self, last: int, row: int) -> None:
@@ -326,6 +331,13 @@ class Slots:
     def close(self) -> None:
         """Close the environments."""
         self.worlds.close()
+
+
+def real(total: Any) -> float:
+    """A sum of rewards as a float. Complex numbers, and more numbers than one, raise TypeError."""
+    if np.iscomplexobj(total) or np.size(total) != 1:
+        raise TypeError(f"the rewards add up to {type(total).__name__}; expected one real number each")
+    return float(total)
 
 
 def _add(observations: Any, totals: Any, squares: Any, scratch: Any) -> None:

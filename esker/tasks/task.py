@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +17,7 @@ Take = Callable[[int, int], "list[int] | None"]
 generation is over. None: drop what is busy, it is no longer needed."""
 Board = Any  # a list or a memoryview of integers: steps taken, item being stepped
 Give = Callable[[Sequence["Result"]], None]
+LARGEST = 1e150  # of a fitness: the squares of a generation can be added up
 
 
 def address_of(item: int, center: int, each: int) -> tuple[int | None, int]:
@@ -26,6 +28,17 @@ def address_of(item: int, center: int, each: int) -> tuple[int | None, int]:
 def name_of(member: int | None) -> str:
     """A member in a message."""
     return "the centre" if member is None else f"member {member}"
+
+
+def is_fitness(value: Any) -> Any:
+    """Whether a number, or each of an array, can be learned from: finite, and not so large that sums overflow."""
+    return abs(value) <= LARGEST
+
+
+def unusable(total: float) -> str:
+    """Why the return of an episode is no fitness."""
+    what = "was too large" if math.isfinite(total) else "was not finite"
+    return f"the return of the episode is {total}: a reward, an observation or an action {what}"
 
 
 @dataclass(frozen=True)

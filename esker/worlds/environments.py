@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 from esker.errors import RunError, UsageError, named_line, nearest
-from esker.policies.observations import holds_images, is_image
+from esker.policies.observations import holds_images, is_image, shown
 from esker.system.imports import import_callable, import_module
 from esker.worlds.atari import PREFIX, Atari, register_games
 from esker.worlds.mujoco_log import hear_mujoco
@@ -47,6 +47,7 @@ class Environment:
         for path in self.wrappers:
             env = _wrapped(env, path)
         if self.time_aware:
+            _refuse_large(env.observation_space)
             env = _time_aware(env)
         return env if is_image(env.observation_space) else _flattened(env)
 
@@ -142,15 +143,24 @@ def _flattened(env: Env) -> Env:
             f"observations are a {type(space).__name__} with images inside, which no network supports; "
             "pick one part with a wrapper, such as gymnasium.wrappers.TransformObservation"
         )
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple) and not space.spaces:
+        raise UsageError(f"observations of {shown(space)} are empty; expected at least one part")
     try:
-        if space.is_np_flattenable and (size := gym.spaces.flatdim(space)) > MOST_NUMBERS:
-            raise UsageError(f"observations of {space} are {size:,} numbers; expected at most {MOST_NUMBERS:,}: wrap them")
+        _refuse_large(space)
         env = Flattened(env)
     except NotImplementedError as error:
-        raise UsageError(f"observations of {space} cannot be flattened; wrap the environment first") from error
+        raise UsageError(f"observations of {shown(space)} cannot be flattened; wrap the environment first") from error
     if not isinstance(env.observation_space, gym.spaces.Box):
-        raise UsageError(f"observations of {space} have no fixed size; wrap the environment first")
+        raise UsageError(f"observations of {shown(space)} have no fixed size; wrap the environment first")
     return env
+
+
+def _refuse_large(space: gym.Space[Any]) -> None:
+    """Refuse observations of too many numbers, before an array of them is made. Raises UsageError."""
+    if space.is_np_flattenable and (size := gym.spaces.flatdim(space)) > MOST_NUMBERS:
+        raise UsageError(
+            f"observations of {shown(space)} are {size:,} numbers; expected at most {MOST_NUMBERS:,}: wrap them"
+        )
 
 
 def resolve(name: str, **options: Any) -> tuple[Environment, list[str]]:
@@ -237,7 +247,7 @@ def probed(environment: Environment, timeout: float | None = None) -> Iterator[E
 
 def close_quietly(env: Env) -> None:
     """Close an environment that is no longer needed, whatever its `close` raises."""
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception, SystemExit):
         env.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import traceback
 from collections.abc import Callable
@@ -43,12 +42,13 @@ class GymnasiumWorlds:
                 if observation.shape != shape:
                     raise ValueError(f"observation has shape {observation.shape}; expected {shape}")
                 observations[row] = observation
+                over = bool(terminated or truncated)
             except (Exception, SystemExit) as error:  # only this episode ends, not the worker
                 rewards.append(math.nan)
                 ended.append(Ended(row, describe_error(error), traceback.format_exc()))
                 continue
             rewards.append(reward)
-            if terminated or truncated:
+            if over:
                 ended.append(Ended(row))
         return rewards, ended
 
@@ -60,8 +60,7 @@ class GymnasiumWorlds:
     def close(self) -> None:
         """Close the environments."""
         for env in self.envs:
-            with contextlib.suppress(Exception):  # a broken environment must not hide what happened before
-                env.close()
+            close_quietly(env)  # a broken environment must not hide what happened before
 
     def _environment(self, row: int) -> Env:
         if row < len(self.envs) and not self.fresh:

@@ -25,7 +25,7 @@ class TooLong(BaseException):
 def status_of(arguments: Sequence[str]) -> tuple[int, str]:
     """Exit status and errors of a command line; what it must never do fails the test."""
     errors, before = io.StringIO(), sys.path[:]
-    with _limited(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+    with limited(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
         try:
             status = main(list(arguments))
         except SystemExit as left:  # --help and --version
@@ -42,7 +42,7 @@ def status_of(arguments: Sequence[str]) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def _limited() -> Iterator[None]:
+def limited() -> Iterator[None]:
     def too_long(number: int, frame: Any) -> None:
         raise TooLong
 

@@ -22,7 +22,7 @@ from esker.engines.remote.token import worker_token
 from esker.errors import RunError, UsageError
 from esker.noise.counter import CounterNoise
 from esker.noise.population import Population
-from esker.tasks.task import Result
+from esker.tasks.task import LARGEST, Result, is_fitness
 
 if TYPE_CHECKING:
     from esker.strategies.strategy import Strategy
@@ -216,7 +216,7 @@ def member_rows(population: Population, members: list[int | None]) -> np.ndarray
 
 def _result(item: int, score: Any) -> Result:
     number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else float("nan")
-    error = None if np.isfinite(number) else f"a worker reported {score!r}; expected a finite number"
+    error = None if is_fitness(number) else f"a worker reported {score!r}; expected a finite number below {LARGEST:g}"
     return Result(item, number, number, 1, None, error)
 
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from esker.errors import RunError, UsageError, first_line
+from esker.errors import RunError, UsageError, first_line, named_line
 from esker.functions.batches import Batch, BatchTask, finite
 from esker.functions.lowrank.check import check_members
 from esker.functions.lowrank.int8 import round_weights, write
@@ -134,8 +134,8 @@ class LowRankEngine:
             raise RunError(f"{where}: {error}") from None
         except (torch.OutOfMemoryError, UsageError):
             raise
-        except Exception as error:
-            raise RunError(f"{where}: {type(error).__name__}: {error}\n{traceback.format_exc()}".rstrip()) from error
+        except (Exception, SystemExit) as error:
+            raise RunError(f"{where}: {named_line(error)}\n{traceback.format_exc()}".rstrip()) from error
         if not self._checked:
             self._checked = True
             check_members(self.task.subject, self.flat, members, self.task.note)
