@@ -60,6 +60,11 @@ class Result:
         return max(seed.get("training_steps") or 0 for seed in self.data["seeds"]) or None
 
     @property
+    def algo(self) -> str:
+        """The second part of the preset's name."""
+        return str(self.data["preset"]).split("/")[1]
+
+    @property
     def is_preset(self) -> bool:
         """Whether the preset of this result is shipped; one with fewer than three seeds is not."""
         return (ROOT / "esker" / "presets" / f"{self.data['preset']}.toml").exists()
@@ -82,7 +87,7 @@ def readme() -> str:
     for name, how in README:
         result = Result(name, load(name))
         means = result.means
-        preset = f"`{result.data['preset']}`" if result.is_preset else f"none: `--algo {result.data['preset'].split('/')[1]}`"
+        preset = f"`{result.data['preset']}`" if result.is_preset else f"none: `--algo {result.algo}`"
         seeds = ", ".join(map(number, means))
         median = number(statistics.median(means))
         rows.append([result.data["env"], how, preset, median, number(means[-1]), seeds, million(result.steps)])
