@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,10 +71,11 @@ def test_seeds_are_a_range_or_a_list() -> None:
             parse_seeds(text)
 
 
-def train(folder: Path, *flags: str) -> subprocess.Popen[str]:
+def train(folder: Path, *flags: str, **process: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "esker", "train", "CartPole-v1", *SMALL, "--run-dir", "runs/all", *flags]
     environment = os.environ | {"PYTHONPATH": ROOT}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes, **process)
 
 
 def test_seeds_side_by_side_give_the_runs_of_single_seeds_and_one_summary(tmp_path: Path) -> None:
@@ -98,8 +100,10 @@ def test_wrong_request_is_one_line_with_status_2(tmp_path: Path) -> None:
     assert errors.count("\n") == 1
 
 
-def test_termination_saves_every_seed_as_ctrl_c_does(tmp_path: Path) -> None:
-    process = train(tmp_path, "--seeds", "0..1", "--jobs", "2", "--generations", "1000000")
+@pytest.mark.parametrize("background", [False, True])
+def test_termination_saves_every_seed_as_ctrl_c_does(tmp_path: Path, background: bool) -> None:
+    begin = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if background else None  # as `command &` of a script
+    process = train(tmp_path, "--seeds", "0..1", "--jobs", "2", "--generations", "1000000", preexec_fn=begin)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if all((tmp_path / "runs" / "all" / f"s{seed}" / "journal.jsonl").exists() for seed in (0, 1)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -154,10 +153,10 @@ class SideBySide:
         return run.process is not None and run.process.poll() is None
 
     def _interrupt(self) -> None:
-        """Let every run save and end."""
+        """Let every run save and end; by SIGTERM, because a script's background process has SIGINT ignored."""
         for run in self.runs:
             if run.process is not None and self._busy(run):
-                run.process.send_signal(signal.SIGINT)
+                run.process.terminate()
         for run in self.runs:
             if run.process is not None:
                 run.process.wait()
