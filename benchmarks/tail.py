@@ -20,7 +20,6 @@ from pathlib import Path
 from evidence_machine import ROOT, commit, machine
 
 SHIPPED = ROOT / "esker" / "presets" / "humanoid" / "ars"
-MEMBERS = 8  # for each core, so that a generation's end is a good part of it
 GENERATIONS = 3  # at least, that a reading spans
 CORES = len(os.sched_getaffinity(0))
 RUNS = {"one": ["--seeds", "0"], "shared": ["--seeds", "0..1"], "overlap": ["--seeds", "0..1", "--overlap"]}
@@ -31,22 +30,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=25.0, help="of one reading, after all runs began")
+    parser.add_argument("--members", type=int, default=8, help="for each core; with few, a generation's end is most of it")
     parser.add_argument("--note", default="", help="what a reader should know")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "tail.json", help="where to store")
     arguments = parser.parse_args()
     rates: dict[str, list[float]] = {name: [] for name in RUNS}
     for _ in range(arguments.rounds):
         for name, taken in rates.items():
-            taken.append(_rate(RUNS[name], arguments.seconds))
+            taken.append(_rate(RUNS[name], arguments.members * CORES, arguments.seconds))
             print(name, f"{taken[-1]:,.0f} steps/s", flush=True)
     found = {
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit(),
         "machine": machine(),
         "note": arguments.note,
-        "command": "python benchmarks/tail.py",
+        "command": f"python benchmarks/tail.py --members {arguments.members}",
         "workers": CORES,
-        "population": MEMBERS * CORES,
+        "population": arguments.members * CORES,
         "steps_per_second": rates,
         "gain": {
             name: statistics.median(a / b for a, b in zip(taken, rates["one"], strict=True)) for name, taken in rates.items()
@@ -56,10 +56,10 @@ def main() -> int:
     return 0
 
 
-def _rate(seeds: list[str], seconds: float) -> float:
+def _rate(seeds: list[str], population: int, seconds: float) -> float:
     """Committed steps per second of some seeds together, each by its own clock."""
     with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.Popen([*_command(folder), *seeds], cwd=folder)
+        run = subprocess.Popen([*_command(folder, population), *seeds], cwd=folder)
         try:
             places = [Path(folder) / "runs" / f"s{seed}" for seed in range(2 if ".." in seeds[1] else 1)]
             before = [_progress(place, 1) for place in places]
@@ -71,8 +71,8 @@ def _rate(seeds: list[str], seconds: float) -> float:
     return sum((now[1] - then[1]) / (now[2] - then[2]) for now, then in zip(after, before, strict=True))
 
 
-def _command(folder: str) -> list[str]:
-    options = {"population": MEMBERS * CORES, "top-directions": MEMBERS * CORES // 2, "lr": 1e-9, "steps": 10**9}
+def _command(folder: str, population: int) -> list[str]:
+    options = {"population": population, "top-directions": population // 2, "lr": 1e-9, "steps": 10**9}
     given = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     start = ["train", "Humanoid-v5", "--preset", "humanoid/ars", "--init-from", str(SHIPPED), "--run-dir", f"{folder}/runs"]
     return [sys.executable, "-m", "esker", *start, *given, "--quiet"]

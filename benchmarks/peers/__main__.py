@@ -46,12 +46,12 @@ def main() -> None:
     parser.add_argument("--only", choices=("steps", "updates", "solve"), help="leave the other stored results as they are")
     arguments = parser.parse_args()
     found: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    if arguments.only in (None, "steps", "updates"):
-        found |= _heading(arguments)
     if arguments.only in (None, "steps"):
+        found |= _heading(arguments)
         found["steps"] = {env: _steps(env, arguments.peers, arguments.rounds) for env in ENVIRONMENTS}
         arguments.out.write_text(json.dumps(found, indent=1) + "\n")
     if arguments.only in (None, "updates"):
+        found["updates_heading"] = _heading(arguments)
         found["updates"] = [_updates(*size, arguments.peers) for size in GRID]
         arguments.out.write_text(json.dumps(found, indent=1) + "\n")
     if arguments.only in (None, "solve"):

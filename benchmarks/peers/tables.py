@@ -22,6 +22,7 @@ def as_markdown(found: dict[str, Any]) -> str:
                 lines.append(f"| {env} | {name[:-6]} | {rate:,.0f} | {rate / best:.2f} | {r['pss_mb']:,.0f} |")
         lines.append("")
     if "updates" in found:
+        lines += ["One update: " + _heading(found["updates_heading"]), ""]
         lines += [f"| N × d | {' | '.join(UPDATERS)} |", "|---" * (len(UPDATERS) + 1) + "|"]
         for row in found["updates"]:
             cells = [f"{s:.3g} s" if s is not None else "–" for s in (row["seconds"][name] for name in UPDATERS)]
