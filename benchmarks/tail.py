@@ -1,8 +1,7 @@
 """What two seeds gain over one: each steps while the other waits for its last episodes. python benchmarks/tail.py
 
 Humanoid by `humanoid/ars`, from its shipped policy and without learning, so that episodes stay of unequal length. One seed
-with a worker on every core; two seeds that share the cores (`--seeds 0..1`); two with a worker on every core each
-(`--seeds 0..1 --overlap`). Writes benchmarks/results/tail.json.
+with a worker on every core, and two seeds that divide the cores (`--seeds 0..1`). Writes benchmarks/results/tail.json.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from evidence_machine import ROOT, commit, machine
 SHIPPED = ROOT / "esker" / "presets" / "humanoid" / "ars"
 GENERATIONS = 3  # at least, that a reading spans
 CORES = len(os.sched_getaffinity(0))
-RUNS = {"one": ["--seeds", "0"], "shared": ["--seeds", "0..1"], "overlap": ["--seeds", "0..1", "--overlap"]}
+RUNS = {"one": ["--seeds", "0"], "shared": ["--seeds", "0..1"]}
 
 
 def main() -> int:

@@ -44,11 +44,7 @@ def scaling() -> str:
 def tail() -> str:
     """Two seeds at once against one."""
     data = load("tail")
-    names = {
-        "one": "one seed",
-        "shared": "`--seeds 0..1`: two, half of the cores each",
-        "overlap": "`--seeds 0..1 --overlap`",
-    }
+    names = {"one": "one", "shared": "two, half of the cores each"}
     rows = [
         [text, ", ".join(f"{rate:,.0f}" for rate in data["steps_per_second"][name]), f"**{data['gain'][name]:.2f}**"]
         for name, text in names.items()

@@ -38,24 +38,8 @@ def test_cores_are_shared_among_seeds(
     assert shares(seeds, cores, jobs, workers, has_workers) == expected
 
 
-@pytest.mark.parametrize(
-    ("seeds", "jobs", "workers", "expected"),
-    [
-        (5, None, None, Shares(2, 16)),
-        (5, 3, None, Shares(3, 16)),
-        (5, None, 8, Shares(2, 8)),
-        (5, None, 0, Shares(2, 0)),
-        (1, 2, None, Shares(1, 16)),
-    ],
-)
-def test_seeds_that_overlap_have_a_worker_on_every_core(
-    seeds: int, jobs: int | None, workers: int | None, expected: Shares
-) -> None:
-    assert shares(seeds, 16, jobs, workers, True, overlap=True) == expected
-
-
 def test_each_process_gets_the_same_command_with_its_own_seed() -> None:
-    arguments = ["CartPole-v1", "--seeds", "0..3", "--lr=0.1", "--run-dir=x", "--jobs", "2", "--quiet", "--overlap"]
+    arguments = ["CartPole-v1", "--seeds", "0..3", "--lr=0.1", "--run-dir=x", "--jobs", "2", "--quiet"]
     command = command_of(arguments, "x", 3)(2)
     assert command[1:] == [
         *("-m", "esker", "train", "CartPole-v1", "--lr=0.1"),
@@ -79,7 +63,7 @@ def train(folder: Path, *flags: str, **process: Any) -> subprocess.Popen[str]:
 
 
 def test_seeds_side_by_side_give_the_runs_of_single_seeds_and_one_summary(tmp_path: Path) -> None:
-    process = train(tmp_path, "--seeds", "0..1", "--overlap", "--workers", "2", "--generations", "2")
+    process = train(tmp_path, "--seeds", "0..1", "--workers", "2", "--generations", "2")
     output, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
     last = output.splitlines()[-1]

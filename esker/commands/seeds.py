@@ -23,9 +23,8 @@ from esker.runs.runner import terminate_as_interrupt
 
 POLL_SECONDS = 0.2
 MOST_SEEDS = 10_000
-OVERLAPPING = 2  # seeds at a time, unless told otherwise
 OWN = ("--seeds", "--jobs", "--run-dir", "--workers")  # flags that are not passed on to the processes as given
-SWITCHES = ("--quiet", "--overlap")  # nor these, which have no value
+SWITCHES = ("--quiet",)  # nor these, which have no value
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -51,15 +50,11 @@ class Shares:
     workers: int | None  # None: as many as a run takes by default
 
 
-def shares(
-    seeds: int, cores: int, jobs: int | None, workers: int | None, has_workers: bool, overlap: bool = False
-) -> Shares:
+def shares(seeds: int, cores: int, jobs: int | None, workers: int | None, has_workers: bool) -> Shares:
     """Divide the cores among seeds: one core per seed if there are at least as many seeds as cores, else several cores each.
 
-    An algorithm without workers (one with gradients) keeps two cores busy. Seeds that overlap have a worker on every core.
+    An algorithm without workers (one with gradients) keeps two cores busy.
     """
-    if overlap:
-        return Shares(min(jobs or OVERLAPPING, seeds), cores if workers is None else workers)
     if jobs is None:
         jobs = cores // max(1, workers) if workers is not None else cores if has_workers else cores // 2
     jobs = max(1, min(jobs, seeds))

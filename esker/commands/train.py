@@ -42,11 +42,6 @@ def add(commands: Commands[Parser], arguments: Sequence[str] | None) -> None:
     parser.add_argument("--config", metavar="FILE|JSON", help="TOML or JSON; RLlib's and AES-RL's keys work too")
     parser.add_argument("--seeds", metavar="A..B", help="train several seeds side by side, as 0..4 or 1,2,5")
     parser.add_argument("--jobs", type=int, metavar="N", help="with --seeds: runs at a time (default: by cores)")
-    parser.add_argument(
-        "--overlap",
-        action="store_true",
-        help="with --seeds: two at a time, each on every core",
-    )
     add_trust(parser)
     if arguments is not None:
         add_algorithm_options(parser, arguments)
@@ -62,8 +57,6 @@ def run(namespace: Namespace) -> int:
         return _run_seeds(namespace, options)
     if namespace.jobs is not None:
         raise UsageError("--jobs is for --seeds, as --seeds 0..9 --jobs 4")
-    if namespace.overlap:
-        raise UsageError("--overlap is for --seeds, as --seeds 0..1 --overlap")
     foreign = foreign_given(namespace)
     quiet = bool(options.get("quiet") or foreign.get("silent"))
     run = api.train(
@@ -100,11 +93,9 @@ def _run_seeds(namespace: Namespace, options: dict[str, Any]) -> int:
     served = getattr(request.config, "on_device", False)  # a run asks for the device, and for workers, as it needs them
     local = options.get("engine", "local") == "local"
     evolves = registry.find(algorithm_named(namespace.arguments)).commits_facts  # the others train networks, too
-    if namespace.overlap and (served or not (local and evolves)):
-        raise UsageError("--overlap is for --engine local and algorithms without gradients or a device, as es; leave it out")
     workers = int(options["workers"]) if str(options.get("workers", "")).isdigit() else None
     cores = available_cores() if local and not served else 1
-    share = shares(len(seeds), cores, namespace.jobs, workers, evolves and not served, namespace.overlap)
+    share = shares(len(seeds), cores, namespace.jobs, workers, evolves and not served)
     command = command_of(namespace.arguments, options.get("run_dir"), share.workers)
     quiet = bool(options.get("quiet"))
     paths = SideBySide(seeds, command, share.jobs, console(), quiet).run()
@@ -132,9 +123,8 @@ def _run_batch(namespace: Namespace, options: dict[str, Any], seeds: list[int]) 
     from esker import api
     from esker.logs.seeds import print_seeds
 
-    for flag, given in (("--jobs", namespace.jobs is not None), ("--overlap", namespace.overlap)):
-        if given:
-            raise UsageError(f"{flag} is for seeds in processes; on a device all seeds are one batch: leave it out")
+    if namespace.jobs is not None:
+        raise UsageError("--jobs is for seeds in processes; on a device all seeds are one batch: leave it out")
     runs = api.train_seeds(
         namespace.env,
         seeds,
