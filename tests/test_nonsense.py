@@ -135,3 +135,22 @@ def test_an_error_whose_text_raises_has_a_name() -> None:
             raise RuntimeError("not that way")
 
     assert named_line(Silent()) == "Silent"
+
+
+@pytest.mark.parametrize("name", ["x\x00y", "\ud800"])
+def test_an_output_that_cannot_be_a_file_is_refused_in_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["render", str(small_run()), "-o", name]) == 2
+    assert capsys.readouterr().err.endswith("cannot be the name of a file\n")
+
+
+def test_an_output_with_a_colon_is_a_folder_and_no_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["render", str(small_run()), "-o", "x:y", "--max-steps", "3"]) == 0
+    assert len(list((tmp_path / "x:y").glob("*.mp4"))) == 1
+
+
+def test_a_limit_of_centuries_is_a_limit(tmp_path: Path) -> None:
+    run = esker.train("CartPole-v1", run_dir=tmp_path / "run", **{**QUICK, "generations": 1, "wall_time": 9.3e9})
+    assert len(run.history) == 1

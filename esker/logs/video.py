@@ -24,8 +24,8 @@ class VideoWriter:
         av = _package("av")
         self.path, self.frames, self._size = path, 0, size
         self._av = av
-        try:
-            self._container = av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"})
+        try:  # an absolute path: what stands before a colon is no protocol there
+            self._container = av.open(str(path.absolute()), "w", format="mp4", options={"movflags": "+faststart"})
         except OSError as error:  # PyAV does not name the file
             raise OSError(error.errno, error.strerror, str(path)) from error
         self._stream = self._container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 PATIENCE = 2.0  # times the longest generation so far that the one under way may take beyond the limit
+LONGEST = 86_400.0  # seconds that a timer is set for; it is set again until the time is over
 
 
 class OutOfTime(BaseException):
@@ -50,10 +51,10 @@ def deadline(wall_time: float | None, spent: float) -> Iterator[Deadline]:
         left = limit.left()
         if left <= 0:
             raise OutOfTime
-        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.setitimer(signal.ITIMER_REAL, min(left, LONGEST))
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(limit.left(), 0.001))
+    signal.setitimer(signal.ITIMER_REAL, min(max(limit.left(), 0.001), LONGEST))
     try:
         yield limit
     finally:

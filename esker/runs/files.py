@@ -65,6 +65,8 @@ def refuse_link(path: Path) -> None:
         mode = path.lstat().st_mode
     except OSError:
         return
+    except ValueError as error:  # NUL, or half of a surrogate pair
+        raise UsageError(f"{str(path)!r} cannot be the name of a file") from error
     if stat.S_ISLNK(mode):
         raise UsageError(f"{str(path)!r} is a link, and esker does not write through links; replace it by its target")
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):

@@ -19,6 +19,7 @@ from watched import EXAMPLES, status_of
 from esker.algorithms import registry
 
 QUICK = ["--generations", "1", "--workers", "0", "--quiet", "--noise", "counter", "--population", "2", "--preset", "none"]
+QUICK += ["--wall-time", "5"]  # what is asked for may take long, and then it is no hang
 TEXTS = ["", "0", "-1", "1", "2", "3.5", "nan", "inf", "-inf", "1e300", "1e308", "1e-320", "²", "٣", "none", "true", "x:y"]
 TEXTS += ["\x00", "a\x00b", "\ud800", "9" * 400, "a" * 300, "{}", "[]", '{"a": 1}', "[" * 5000, "../..", ".envs:make"]
 TEXTS += ["0x10", "1_000", " 5 ", "[/]", "a\nb", "-", "--", "~", "64,64", ",", "64,-1", "worlds:Corridor", "os:system"]
