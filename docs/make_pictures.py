@@ -119,6 +119,7 @@ def videos() -> None:
         "cartpole/es": 150,
         "halfcheetah/ars": 60,
         "swimmer/ars": 50,
+        "swimmer/pgpe": 50,
         "lunarlander/es": 230,
         "lunarlandercontinuous/pgpe": 230,
     }
