@@ -100,7 +100,9 @@ def test_default_algorithm_names_the_one_whose_preset_has_learnt_the_environment
     assert found.startswith("pgpe has learnt it with its preset (median 265")
     assert "solved on all five" in found
     asked = [configure("HalfCheetah-v5", {}, algo="es"), configure("HalfCheetah-v5", {}, preset="halfcheetah/ars")]
-    assert not [notice for one in (*asked, configure("CartPole-v1", {})) for notice in one.notices if "esker train" in notice]
+    assert not [
+        notice for one in (*asked, configure("CartPole-v1", {})) for notice in one.notices if "esker train" in notice
+    ]
 
 
 def test_preset_that_is_named_as_better_is_what_its_algorithm_takes():
