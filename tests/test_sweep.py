@@ -90,20 +90,24 @@ def test_a_stopped_sweep_continues_to_the_very_results_of_one_that_was_not(
     tmp_path: Path, how: signal.Signals, status: int
 ) -> None:
     arguments = ["--trials", "3", "--generations", "30", "--space", "lr=0.001..0.1:log", "--pruner", "asha", "--quiet"]
-    process = start(tmp_path / "killed", *arguments)
-    journal = tmp_path / "killed" / "s" / "trials" / "0000" / "journal.jsonl"
-    deadline = time.monotonic() + 300
-    while not journal.exists() or journal.read_text().count("\n") < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(how)
-    _, error = process.communicate(timeout=300)
+    for attempt in range(5):  # on a busy machine a sweep may end before its signal comes
+        folder = tmp_path / f"killed{attempt}"
+        process = start(folder, *arguments)
+        journal = folder / "s" / "trials" / "0000" / "journal.jsonl"
+        deadline = time.monotonic() + 300
+        while not journal.exists() or journal.read_text().count("\n") < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(how)
+        _, error = process.communicate(timeout=300)
+        if process.returncode != 0:
+            break
     assert process.returncode == status
     if how == signal.SIGINT:
         assert "interrupted; continue with: esker sweep CartPole-v1 --name s" in error
-    assert sweep(tmp_path / "killed", *arguments) == 0
+    assert sweep(folder, *arguments) == 0
     assert sweep(tmp_path / "whole", *arguments) == 0
-    assert outcomes(tmp_path / "killed") == outcomes(tmp_path / "whole")
+    assert outcomes(folder) == outcomes(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("storage", ["journal", "sqlite"])
