@@ -211,7 +211,9 @@ def store(plan: Plan, result: Result | None) -> None:
     if plan.target.exists() and "note" in (former := json.loads(plan.target.read_text())):
         evidence["note"] = former["note"]  # written by hand
     plan.target.parent.mkdir(parents=True, exist_ok=True)
-    plan.target.write_text(json.dumps(evidence, indent=1) + "\n")
+    whole = plan.target.with_suffix(".new")
+    whole.write_text(json.dumps(evidence, indent=1) + "\n")
+    whole.replace(plan.target)  # other seeds read it meanwhile
 
 
 def print_table(plans: list[Plan], write: bool) -> None:

@@ -28,7 +28,7 @@ README = (  # what the README shows, in this order, with what the numbers alone 
     ("lunarlandercontinuous-pgpe", "linear, PGPE with ClipUp"),
     ("swimmer-pgpe", "linear, PGPE with ClipUp"),
     ("swimmer-ars", "linear, ARS"),
-    ("hopper-ars", "linear, ARS; stopped by hand"),
+    ("hopper-ars", "linear, ARS"),
     ("walker2d-ars", "linear, ARS; stopped by hand"),
     ("halfcheetah-ars", "linear, ARS; stopped by hand"),
     ("halfcheetah-es", "MLP"),
