@@ -154,3 +154,20 @@ def test_an_output_with_a_colon_is_a_folder_and_no_protocol(tmp_path: Path, monk
 def test_a_limit_of_centuries_is_a_limit(tmp_path: Path) -> None:
     run = esker.train("CartPole-v1", run_dir=tmp_path / "run", **{**QUICK, "generations": 1, "wall_time": 9.3e9})
     assert len(run.history) == 1
+
+
+def test_a_number_of_thousands_of_digits_and_a_size_of_zero_are_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for arguments in (["train", "HalfCheetah-v5", "--population", "9" * 5000], ["render", str(small_run()), "--size", "0"]):
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("esker: error: ")
+        assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("strategy", [OpenAIES, esker.CMA, esker.SepCMA])
+def test_a_state_whose_sigma_is_no_number_is_not_loaded(strategy: Any) -> None:
+    made = strategy(torch.zeros(3), population=6)
+    with pytest.raises(ValueError, match="sigma is nan"):
+        made.load_state_dict({**made.state_dict(), "sigma": float("nan")})
