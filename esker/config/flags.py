@@ -77,7 +77,7 @@ def add_options(
         if section not in groups:
             groups[section] = parser.add_argument_group(section.lower())
         text = option.metadata["help"] + _default(option, hints[option.name])
-        text = (text if defaults else re.sub(r" \((default: )[^()]*\)", "", text)).replace("%", "%%")
+        text = (text if defaults else re.sub(r" \(default: [^()]*\)", "", text)).replace("%", "%%")
         _add(groups[section], option, hints[option.name], text if listed is None or option.name in listed else None)
 
 
