@@ -40,6 +40,7 @@ from esker.worlds.environments import resolve
 
 CPU = torch.device("cpu")
 BASE = {"preset": None, "population": 16, "table_size": 200_000, "hidden": (8,), "workers": 0, "quiet": True}
+CAPPED = {"adaptive_cap": "threshold", "cap_growth": {"initial": 6, "threshold": 0.5, "factor": 2}}
 ON_CPU = {**BASE, "world": "torch", "device": "cpu"}
 
 
@@ -144,7 +145,7 @@ def test_addresses_of_many_items_are_those_of_each(options):
 
 
 @pytest.mark.parametrize("slots", [1, 7, 64])
-@pytest.mark.parametrize("options", [{}, {"shaping": "sign"}, {"noise": "low-rank"}, {"episodes_per_member": 2}])
+@pytest.mark.parametrize("options", [{}, {"shaping": "sign"}, {"noise": "low-rank"}, {"episodes_per_member": 2}, CAPPED])
 def test_cartpole_episodes_on_a_device_end_as_in_worker_processes(slots, options):
     state = state_of("CartPole-v1", sigma=0.1, max_episode_steps=40, **options)
     expected = evaluated(state, state.task)

@@ -58,8 +58,10 @@ def test_no_step_is_taken_past_an_episodes_end_or_for_an_empty_row(tmp_path: Pat
     assert log.stat().st_size == sum(result.length for result in results.values()) == 12 * 7
 
 
-def test_the_episode_cap_ends_episodes() -> None:
-    assert {result.length for result in evaluate(task_for("Corridor"), 5, cap=4).values()} == {4}
+def test_the_episode_cap_ends_episodes_of_members_and_not_of_the_centre() -> None:
+    task = task_for("Corridor", slots=2, center_episodes=3)
+    lengths = [result.length for _, result in sorted(evaluate(task, 5, cap=4).items())]
+    assert lengths == [7, 7, 7, 4, 4, 4, 4, 4]
 
 
 @pytest.mark.parametrize("limit", [3, 7, 500])

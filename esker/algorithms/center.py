@@ -166,6 +166,7 @@ def journal_row(progress: Progress, facts: Facts, update: Update) -> Row:
     center_return = float(facts.center_returns.mean())
     seconds = float(facts.seconds[0])
     steps = int(facts.lengths.sum() + facts.center_lengths.sum())
+    cut = progress.episode_cap is not None and bool((facts.lengths >= progress.episode_cap).any())
     return {
         "generation": int(facts.generation[0]),
         "env_steps": progress.env_steps,
@@ -176,7 +177,7 @@ def journal_row(progress: Progress, facts: Facts, update: Update) -> Row:
         "return_min": float(returns.min()),
         "return_std": float(returns.std()),
         "center_return": None if math.isnan(center_return) else center_return,
-        "center_rank": 1 + int((returns > center_return).sum()),
+        "center_rank": None if cut else 1 + int((returns > center_return).sum()),  # the centre's episodes are whole
         "members": len(facts.fitness),
         "failed_members": int(np.isneginf(facts.fitness).sum()),
         "episode_length_mean": float(facts.lengths.mean()),

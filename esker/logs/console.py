@@ -15,7 +15,7 @@ from esker.config.options import ESConfig
 from esker.engines.engine import Pulse
 from esker.errors import Damage
 from esker.logs.display import details, picture, pulse_text, remaining
-from esker.logs.text import duration, number, rate
+from esker.logs.text import duration, number, rank_text, rate
 from esker.runs.folder import RunFolder
 from esker.system.words import count
 
@@ -66,7 +66,7 @@ class Plain:
         self._print(
             f"generation {row['generation']}  steps {row['env_steps']:,} ({rate(row)})  "
             f"return mean {number(row['return_mean'])} max {number(row['return_max'])}  "
-            f"centre {number(row['center_return'])} rank {row['center_rank']} of {row['members'] + 1}  "
+            f"centre {number(row['center_return'])} rank {rank_text(row)}  "
             f"length {number(row['episode_length_mean'])}  {extra}{eta}"
         )
         if "note" in row:

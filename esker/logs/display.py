@@ -12,7 +12,7 @@ from rich.text import Text
 
 from esker.algorithms.observer import Row
 from esker.engines.engine import Pulse
-from esker.logs.text import duration, number, rate, sparkline, stretches
+from esker.logs.text import duration, number, rank_text, rate, sparkline, stretches
 
 Cell = tuple[str, str]
 GAP = 2  # blanks between two columns
@@ -43,10 +43,9 @@ def picture(
     pulse: Pulse | None = None,
 ) -> RenderableType:
     """One generation: its numbers, the curve so far, and how far the run is."""
-    rank, of = row["center_rank"], row["members"] + 1
     parts: list[RenderableType] = [columns(cells(row), console.width)]
-    if rank == 1:
-        text = f"rank 1 of {of}: no member beats the centre, so there is little to learn from"
+    if row["center_rank"] == 1:
+        text = f"rank {rank_text(row)}: no member beats the centre, so there is little to learn from"
         parts.append(Text(text, style="yellow"))
     parts += curve(returns, console.width)
     if pulse is not None:
@@ -65,7 +64,7 @@ def cells(row: Row) -> list[Cell]:
         ("best running mean", number(row["best_return"])),
         ("return mean", f"{number(row['return_mean'])} ± {number(row['return_std'])}"),
         ("return max", number(row["return_max"])),
-        ("centre rank", f"{row['center_rank']} of {row['members'] + 1}"),
+        ("centre rank", rank_text(row)),
         ("episode length", number(row["episode_length_mean"])),
         *((name.replace("_", " "), text) for name, text in details(row)),
     ]

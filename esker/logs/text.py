@@ -14,6 +14,12 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.1f}"
 
 
+def rank_text(row: dict[str, Any]) -> str:
+    """The centre's rank among its members; none where a cap cut their episodes, and not the centre's."""
+    rank = row["center_rank"]
+    return "–" if rank is None else f"{rank} of {row['members'] + 1}"
+
+
 def duration(seconds: float) -> str:
     """A duration as text: 5s, 3m 05s, 2h 10m."""
     if math.isinf(seconds):

@@ -35,7 +35,7 @@ from esker.worlds.device import open_world
 from esker.worlds.worlds import describe_error
 
 IDLE = -1
-NEVER = np.iinfo(np.int64).max
+NEVER = np.iinfo(np.int64).max // 2  # a tick may be added to it
 Numbers = NDArray[np.int64]
 
 
@@ -148,9 +148,9 @@ class DeviceSlots:
         assert job is not None
         members, episodes = members_of(task, items)
         self.policies.load(self.populations[block], torch.from_numpy(rows).to(self.device), members)
-        limit = min(job.episode_cap or math.inf, self.worlds.limit or math.inf)
+        limit, cap = self.worlds.limit or NEVER, job.episode_cap or NEVER
         self.items[rows], self.begun[rows] = items, self.tick
-        self.until[rows] = NEVER if limit == math.inf else self.tick + int(limit)
+        self.until[rows] = self.tick + np.where(members < 0, limit, min(limit, cap))  # the centre shows whole episodes
         self.counted[rows] = counts_observations(task, job.generation, members, episodes)
         if self.action_noise is not None:
             drawn = keys(task.seed, Purpose.ACTION_NOISE, job.generation, np.maximum(members, 0), episodes)

@@ -134,7 +134,6 @@ class Slots:
         self.scratch = np.zeros((task.slots, task.statistics_size))
         self.inputs: Any = np.zeros((task.slots, task.statistics_size), dtype=np.float32)
         self._views: dict[int, tuple[Any, ...]] = {}
-        self.cap = math.inf  # steps after which an episode ends, by the job or by the environment's limit
         self.items: list[int] = [0] * task.slots
         self.worlds = open_worlds(
             task.vectorizer, task.environment, task.slots, task.seed, Watch(board, self.items), task.fresh_environments
@@ -142,6 +141,7 @@ class Slots:
         self.totals: list[float] = [0.0] * task.slots
         self.signs: list[int] = [0] * task.slots
         self.begun: list[int] = [0] * task.slots
+        self.until: list[float] = [math.inf] * task.slots  # the tick that ends an episode, by a limit of its steps
         self.counted: list[bool] = [False] * task.slots  # whether an episode's observations enter the statistics
         self.action_noise: list[tuple[np.random.Generator, Any] | None] = [None] * task.slots
 
@@ -206,12 +206,12 @@ class Slots:
             except Exception as error:  # not a number
                 others = [end for end in ended if end.row != row]
                 ended = [*others, Ended(row, describe_error(error), traceback.format_exc())]
-        return ended if self.tick - min(self.begun[:busy]) < self.cap else self._capped(busy, ended)
+        return ended if self.tick < min(self.until[:busy]) else self._capped(busy, ended)
 
     def _capped(self, busy: int, ended: list[Ended]) -> list[Ended]:
-        """The rows that ended, and those that reached the cap."""
+        """The rows that ended, and those that reached their limit."""
         done = {end.row for end in ended}
-        late = (row for row in range(busy) if self.tick - self.begun[row] >= self.cap and row not in done)
+        late = (row for row in range(busy) if self.tick >= self.until[row] and row not in done)
         return ended + [Ended(row) for row in late]
 
     def _rows(self, busy: int) -> tuple[Any, ...]:
@@ -283,7 +283,8 @@ class Slots:
         self.moments[:, row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
         self.counted[row] = task.counts_observations(generation, item)
-        self.cap = min(self.job.episode_cap or math.inf, self.worlds.limit or math.inf)
+        cap = None if member is None else self.job.episode_cap  # the centre shows whole episodes
+        self.until[row] = self.tick + min(cap or math.inf, self.worlds.limit or math.inf)
         noisy = task.action_noise and member is not None
         self.action_noise[row] = (
             (generator(task.seed, Purpose.ACTION_NOISE, generation, member, episode), None) if noisy else None  # type: ignore[arg-type]
@@ -323,7 +324,15 @@ class Slots:
         self.rows.move(last, row)
         self.observations[row] = self.observations[last]
         self.moments[:, row] = self.moments[:, last]
-        columns: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.counted, self.action_noise)
+        columns: tuple[list[Any], ...] = (
+            self.items,
+            self.totals,
+            self.signs,
+            self.begun,
+            self.until,
+            self.counted,
+            self.action_noise,
+        )
         for column in columns:
             column[row] = column[last]
         self.worlds.swap(row, last)

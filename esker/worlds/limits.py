@@ -28,10 +28,9 @@ def time_limit(env: Env) -> int | None:
 def limited(config: Any, environment: Environment, probe: Env) -> tuple[Any, Environment, list[str]]:
     """A configuration and environment whose episodes end; a notice where a limit had to be chosen.
 
-    Atari's own limit of frames and an adaptive cap are limits, too.
+    Atari's own limit of frames is a limit, too; an adaptive cap is none, since it does not bind the centre.
     """
-    capped = config.max_episode_steps is not None or getattr(config, "adaptive_cap", None) is not None
-    if capped or environment.is_atari or time_limit(probe) is not None:
+    if config.max_episode_steps is not None or environment.is_atari or time_limit(probe) is not None:
         return config, environment, []
     text = f"{environment.name} has no time limit, so episodes end after {DEFAULT_LIMIT:,} steps"
     capped_environment = replace(environment, max_episode_steps=DEFAULT_LIMIT)
