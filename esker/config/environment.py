@@ -26,7 +26,7 @@ class EnvironmentOptions:
     wrapper: tuple[str, ...] = option((), "module:callable that wraps it; repeatable, in order")
     max_episode_steps: int | None = option(None, "end episodes after N steps (default: as registered)", low=1)
     adaptive_cap: Literal["threshold", "twice-mean"] | None = option(
-        None, "let the episode cap grow: threshold, by cap_growth; twice-mean, to 2 × the last mean length"
+        None, "cap members' episodes: threshold, a cap that grows by cap_growth; twice-mean, 2 × the last mean length"
     )
     cap_growth: CapGrowth = option(
         CapGrowth(), "adaptive cap threshold: its rule as a JSON object of initial, threshold and factor"
