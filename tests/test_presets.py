@@ -9,6 +9,7 @@ import pytest
 
 from esker import presets
 from esker.cli import main
+from esker.config.environment import CapGrowth
 from esker.runs.request import configure
 from esker.worlds.environments import resolve
 
@@ -124,6 +125,13 @@ def test_preset_that_is_named_as_better_is_what_its_algorithm_takes():
             {"optimizer": "adam"},
             {"lr": 0.01},
             "left out for optimizer adam: the preset's lr = 0.0012",
+        ),
+        (
+            "HalfCheetah-v5",
+            None,
+            {"adaptive_cap": "none"},
+            {"adaptive_cap": None, "cap_growth": CapGrowth()},
+            "left out for adaptive_cap none: the preset's cap_growth = initial 250",
         ),
         ("HalfCheetah-v5", None, {"optimizer": "adam", "lr": 0.3}, {"lr": 0.3}, None),
         ("HalfCheetah-v5", None, {"optimizer": "sgd"}, {"lr": 0.0012}, None),

@@ -80,6 +80,15 @@ def _shares(base: Options, asked: Options, config: type) -> tuple[dict[str, Any]
     return changes, texts
 
 
+def _cap(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
+    """The rule of growth belongs to a cap that grows."""
+    cap = asked.get("adaptive_cap", "threshold")
+    if cap == "threshold" or "cap_growth" not in base or "cap_growth" in asked:
+        return {}, []
+    changes = {"cap_growth": LEFT_OUT}
+    return changes, _left_out(base, changes, f"adaptive_cap {cap or 'none'}")
+
+
 def _processes(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
     """An exact asynchronous run has one actor; other vectorizers need no fresh environments."""
     changes = {}
@@ -101,6 +110,8 @@ def _whole(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -108,4 +119,4 @@ def _default(config: type, name: str) -> Any:
     return next((field.default for field in fields(config) if field.name == name), None)
 
 
-RULES: tuple[Rule, ...] = (_mean_rule, _network, _optimizer, _shares, _processes)
+RULES: tuple[Rule, ...] = (_mean_rule, _network, _optimizer, _shares, _cap, _processes)
