@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from esker.config.environment import CapGrowth
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
 from esker.presets import load_all
@@ -123,6 +124,9 @@ def _preset(run: RunData, rivals: Sequence[RunData]) -> str | None:
 
 
 def _plain(value: Any) -> Any:
+    """An option's value as a preset's file has it."""
+    if isinstance(value, CapGrowth):
+        return vars(value)
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -324,16 +324,8 @@ class Slots:
         self.rows.move(last, row)
         self.observations[row] = self.observations[last]
         self.moments[:, row] = self.moments[:, last]
-        columns: tuple[list[Any], ...] = (
-            self.items,
-            self.totals,
-            self.signs,
-            self.begun,
-            self.until,
-            self.counted,
-            self.action_noise,
-        )
-        for column in columns:
+        episode: tuple[list[Any], ...] = (self.items, self.totals, self.signs, self.begun, self.until)
+        for column in (*episode, self.counted, self.action_noise):
             column[row] = column[last]
         self.worlds.swap(row, last)
 
