@@ -87,6 +87,8 @@ SHOWN_ELSEWHERE = {
     "survival_bonus": "test_ars: test_survival_bonus_moves_fitness_and_leaves_returns",
     "strategy": "test_own_strategy: test_a_strategy_by_path_trains_resumes_and_evaluates",
     "init_from": "test_warm_start: test_a_run_gives_its_best_parameters_and_statistics",
+    "starts": "test_starts: test_the_best_start_goes_on_from_where_it_ended",
+    "start_steps": "test_starts: test_the_best_start_goes_on_from_where_it_ended",
     "vectorizer": "test_native_runs: test_native_is_the_default_where_it_covers_the_environment_and_is_stored",
     "channels": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",
     "lstm_size": "test_networks: test_conv_lstm_steps_like_torch_convolutions_and_an_lstm_cell",

@@ -65,7 +65,7 @@ class Center:
         job, plan = self.job(), self.plan()
         engine.evaluate(job, plan)
         facts = self.facts(plan, lap())
-        best = _copied(self.snapshot()) if self.improves(facts) else None
+        best = copied(self.snapshot()) if self.improves(facts) else None
         self.whole = False
         row = self.move(facts)
         record.commit(facts)  # from here on the generation is a fact
@@ -120,7 +120,7 @@ class Center:
         """Nothing is shared with workers."""
 
 
-def _copied(snapshot: Snapshot) -> Snapshot:
+def copied(snapshot: Snapshot) -> Snapshot:
     """A snapshot that stays as it is while its state moves on."""
     return replace(snapshot, arrays={name: array.copy() for name, array in snapshot.arrays.items()})
 

@@ -6,13 +6,14 @@ Any strategy with `ask` and `tell` fits: OpenAI-ES by default, others by name or
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from esker.algorithms.algorithm import About, Algorithm, Engine, Site, Workers
-from esker.algorithms.center import Center, Evaluates
+from esker.algorithms.center import Center, Evaluates, copied, flatten, unflatten
 from esker.algorithms.device import choose_device, open_device_engine
 from esker.algorithms.episodes_task import build_task, environment_options
 from esker.algorithms.facts import Facts
@@ -20,6 +21,7 @@ from esker.algorithms.loop import Record, conclude
 from esker.algorithms.observer import Row
 from esker.algorithms.progress import CERTAIN
 from esker.algorithms.snapshot import Snapshot
+from esker.algorithms.starts import Starts
 from esker.config.options import ESConfig, SynchronousConfig
 from esker.engines.demand import demand_of
 from esker.engines.open import local_engine, ray_engine
@@ -55,6 +57,8 @@ class EvolutionStrategy(Center):
         self.table = table
         self.statistics = Statistics.empty(task.statistics_size)
         self.progress.episode_cap = config.cap_growth.initial if config.adaptive_cap == "threshold" else None
+        self.starts = Starts(config.starts, config.start_steps)
+        self._first = self._place()
 
     @property
     def starts_as_configured(self) -> bool:
@@ -116,7 +120,37 @@ class EvolutionStrategy(Center):
         count = int(facts.statistics_count[0])
         self.statistics = self.statistics.plus(count, facts.statistics_total, facts.statistics_squares)
         self.progress.episode_cap = next_cap(self.config, self.progress.episode_cap, facts.lengths)
+        if self.starts.several:
+            row["start"] = self.starts.current
+            if self.starts.over(self.progress.env_steps):
+                row["note"] = self._end_start()
         return row
+
+    def _end_start(self) -> str:
+        """Begin the next start, or go on from the best after the last; returns what the one that ended came to."""
+        progress, starts = self.progress, self.starts
+        readings = [value for part in progress.recent for value in part]
+        score = statistics.fmean(readings) if readings else -math.inf  # judged as the best centre is
+        chosen = starts.end(score, progress.env_steps, self._place())
+        if chosen is None:
+            center = self.task.network.initial(generator(self.config.seed, Purpose.INITIAL, starts.number))
+            chosen = replace(self._first, arrays={**self._first.arrays, "center": center})
+        self._go_on_from(chosen)
+        progress.recent, progress.goal_streak = [], 0
+        return starts.described(score)
+
+    def _place(self) -> Snapshot:
+        """What a start comes to: the strategy's state, the observation statistics and the cap, without the counters."""
+        arrays, values = flatten(self.strategy.state_dict())
+        arrays |= {"statistics.total": self.statistics.total, "statistics.squares": self.statistics.squares}
+        values |= {"statistics_count": self.statistics.count, "episode_cap": self.progress.episode_cap}
+        return copied(Snapshot(values.pop("generation"), arrays, values))
+
+    def _go_on_from(self, place: Snapshot) -> None:
+        """Train from there; generations keep counting, so that no perturbation is used twice."""
+        values = {**place.values, "generation": self.generation}
+        self.strategy.load_state_dict(unflatten(self.strategy.state_dict(), place.arrays, values))
+        self.statistics, self.progress.episode_cap = self._statistics(place), values["episode_cap"]
 
     def conclude(self, engine: Evaluates, record: Record) -> Row | None:
         """Evaluate the last centre as the next generation would: the same episodes, which are not committed yet."""
@@ -150,7 +184,8 @@ class EvolutionStrategy(Center):
         reference = getattr(self.task.network, "reference", None)
         if reference is not None:
             arrays["reference"] = reference
-        values = {"statistics_count": self.statistics.count}
+        started, values = self.starts.state()
+        arrays, values = arrays | started, {"statistics_count": self.statistics.count, **values}
         return Snapshot(self.generation, snapshot.arrays | arrays, snapshot.values | values)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -158,6 +193,7 @@ class EvolutionStrategy(Center):
         super().restore(snapshot)
         self.task = self.task.with_reference(snapshot.arrays.get("reference"))
         self.statistics = self._statistics(snapshot)
+        self.starts.load(snapshot)
 
     @staticmethod
     def _statistics(snapshot: Snapshot) -> Statistics:

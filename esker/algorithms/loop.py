@@ -85,7 +85,7 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
     while (outcome := stop_reason(config, state.progress, state.generation)) is None:
         row, returns = state.advance(engine, record, lap)
         if stalls is not None and (note := stalls.see(row)):
-            row["note"] = note
+            row.setdefault("note", note)
         record.write_row(row)
         if state.generation % config.checkpoint_every == 0:
             record.checkpoint(state.snapshot(), latest=True)

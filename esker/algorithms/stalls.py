@@ -50,6 +50,7 @@ class StallDetector:
     unbeaten: int = 0
     first: list[float] = field(default_factory=list)
     recent: list[float] = field(default_factory=list)
+    start: int | None = None  # of a run with several starts
 
     @classmethod
     def after(cls, rows: Iterable[Row]) -> StallDetector:
@@ -61,6 +62,8 @@ class StallDetector:
 
     def see(self, row: Row) -> str | None:
         """The warning about this generation, if any."""
+        if row.get("start") != self.start:  # a new start owes nothing to the one before
+            vars(self).update(vars(StallDetector(start=row.get("start"))))
         self._remember(row)
         low, high = row.get("return_min"), row.get("return_max")
         several = row.get("members", 2) > 1  # one alone is always like itself

@@ -100,6 +100,8 @@ class TrainOptions(TypedDict, total=False):
     sigma: float
     sigma_decay: float
     slots: int | None
+    start_steps: int
+    starts: int
     statistics_episodes: int
     stdev_lr: float | None
     stdev_max_change: float | None

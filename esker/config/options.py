@@ -64,6 +64,8 @@ class PolicyOptions:
         "xavier", "initial weights: Xavier uniform, OpenAI's normalised columns, or zero (linear)"
     )
     init_from: str | None = option(None, "start from a run, a checkpoint or a state dict")
+    starts: int = option(1, "begin N times, each for start_steps, and go on from the best of these starts", low=1, high=1000)
+    start_steps: int = option(1_000_000, "environment steps of each start (starts above 1)", low=1)
     normalize_observations: bool = option(True, "by running mean and variance")
     statistics_episodes: int = option(200, "episodes per generation that feed the observation statistics, about", low=1)
     action_mode: ActionMode = option("direct", "continuous actions: clip outputs, squash, or bin")
@@ -227,6 +229,10 @@ class SynchronousConfig(
         if self.action_mode != "binned" and self.bins != 10:
             raise UsageError("bins is for --action-mode binned")
         self.check_cap()
+        if self.starts > 1 and self.init_from is not None:
+            raise UsageError(f"starts is {self.starts}, and init_from names where to start; leave one of them out")
+        if self.starts == 1 and self.start_steps != _default("start_steps"):
+            raise UsageError(f"start_steps is {self.start_steps:,}, and there is one start; add --starts 4, say")
         self.check_logs()
         self.check_world(self)
         self._check_network()
