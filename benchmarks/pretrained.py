@@ -21,6 +21,7 @@ from evidence_machine import commit, machine
 
 import esker
 from esker import presets
+from esker.runs.groups import as_written
 from esker.runs.loading import LoadedCheckpoint, evaluate, open_checkpoint
 from esker.tools.card import results_of, write_weights
 
@@ -53,8 +54,7 @@ def check(preset: presets.Preset, config: Any) -> None:
     """Refuse a run of other options than the preset's; where it stopped does not matter."""
     free = {"steps", "generations", "goal", "patience"}
     wanted = {"env": preset.env, "algo": preset.algo, **preset.options}
-    found = {name: getattr(config, name, None) for name in wanted}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+    plain = {name: as_written(getattr(config, name, None)) for name in wanted}
     if other := [name for name in wanted.keys() - free if plain[name] != wanted[name]]:
         raise SystemExit(f"this run is not one of {preset.name}: {', '.join(sorted(other))} differ")
 

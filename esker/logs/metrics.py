@@ -31,6 +31,7 @@ ES = frozenset(
         "weight_entropy",
         "goal_streak",
         "discarded_steps",
+        "start",
     }
 )
 STEPS = "time/total_timesteps"

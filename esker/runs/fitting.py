@@ -89,6 +89,15 @@ def _cap(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], l
     return changes, _left_out(base, changes, f"adaptive_cap {cap or 'none'}")
 
 
+def _starts(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
+    """A warm start is the only one, and one start has no length of its own."""
+    warm = asked.get("init_from") is not None and "starts" not in asked
+    if not warm and _whole(asked.get("starts")) != 1:
+        return {}, []
+    changes = {name: LEFT_OUT for name in ("starts", "start_steps") if name in base and name not in asked}
+    return changes, _left_out(base, changes, "init_from" if warm else "starts 1")
+
+
 def _processes(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
     """An exact asynchronous run has one actor; other vectorizers need no fresh environments."""
     changes = {}
@@ -119,4 +128,4 @@ def _default(config: type, name: str) -> Any:
     return next((field.default for field in fields(config) if field.name == name), None)
 
 
-RULES: tuple[Rule, ...] = (_mean_rule, _network, _optimizer, _shares, _cap, _processes)
+RULES: tuple[Rule, ...] = (_mean_rule, _network, _optimizer, _shares, _cap, _starts, _processes)

@@ -117,13 +117,13 @@ def _preset(run: RunData, rivals: Sequence[RunData]) -> str | None:
     known = [one for one in load_all().values() if (one.env, one.algo) == (run.env, run.config["algo"])]
     for preset in sorted(known, key=lambda one: -len(one.options)):
         options = {name: value for name, value in preset.options.items() if name not in INCIDENTAL}
-        same = [other for other in rivals if all(_plain(other.config.get(name)) == options[name] for name in options)]
+        same = [other for other in rivals if all(as_written(other.config.get(name)) == options[name] for name in options)]
         if same == [run]:
             return preset.name
     return None
 
 
-def _plain(value: Any) -> Any:
+def as_written(value: Any) -> Any:
     """An option's value as a preset's file has it."""
     if isinstance(value, CapGrowth):
         return vars(value)
