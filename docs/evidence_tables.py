@@ -30,10 +30,12 @@ README = (  # what the README shows, in this order, with what the numbers alone 
     ("swimmer-ars", "linear, ARS"),
     ("hopper-ars", "linear, ARS"),
     ("walker2d-ars", "linear, ARS; stopped by hand"),
+    ("ant-ars", "linear, ARS, growing episodes"),
     ("halfcheetah-ars", "linear, ARS, the best of four starts"),
     ("halfcheetah-es", "MLP"),
     ("halfcheetah-aes-rl", "AES-RL, one H200"),
     ("humanoid-ars", "linear, ARS; two of three were stopped while rising"),
+    ("humanoidstandup-ars", "linear, ARS, growing episodes"),
     ("humanoid-aes-rl", "AES-RL, one H200"),
 )
 
