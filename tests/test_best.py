@@ -13,9 +13,11 @@ import pytest
 
 import esker
 from esker.algorithms.loop import conclude
-from esker.algorithms.progress import CERTAIN, Progress, lower_bound
+from esker.algorithms.progress import CERTAIN, STEADY, Progress, lower_bound, newest
 from esker.algorithms.snapshot import Snapshot
 from esker.config.options import ESConfig
+from esker.runs import checkpoints
+from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
 
 CONFIG = ESConfig()
@@ -113,10 +115,69 @@ class Told:
 @pytest.mark.parametrize(("last", "best"), [(90.0, 5), (-900.0, 4)])
 def test_the_best_is_reported_by_what_it_reaches_alone(last: float, best: int) -> None:
     state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
-    row = conclude(state, state, [last] * 5, lambda snapshot: [100.0 * snapshot.generation, math.nan])
+    row = conclude(state, state, [last] * 5, lambda snapshot, *_: [100.0 * snapshot.generation, math.nan])
     assert state.pointed == best
     assert (row["best_mean"], row["best_episodes"]) == (100.0 * best, 1)
     assert row["best_return"] < 50  # by which it was chosen: a mean with the centres before it
+
+
+def test_the_newest_readings_are_whole_and_no_more_than_needed() -> None:
+    parts = [[1.0, 2.0], [3.0, 4.0, 5.0], [6.0]]
+    assert newest(parts, 1) == [6.0]
+    assert newest(parts, 2) == [3.0, 4.0, 5.0, 6.0]
+    assert newest(parts, 9) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_over_more_episodes_luck_does_not_decide() -> None:
+    rng = np.random.default_rng(1)
+    readings = [[1000.0 if rng.random() < 0.8 else 0.0 for _ in range(2)] for _ in range(300)]  # falls in every fifth
+    readings += [[950.0 if rng.random() < 0.95 else 0.0 for _ in range(2)] for _ in range(100)]  # in every twentieth
+    progress = Progress()
+    for generation, returns in enumerate(readings):
+        progress.count_center(CONFIG, generation, returns, snapshot=generation % 10 == 0)
+    assert progress.best_bound == 1000.0  # twenty episodes without a fall: luck
+    assert progress.best_generation is not None
+    assert progress.best_generation < 300
+    assert progress.steady_generation is not None
+    assert progress.steady_generation > 300
+    assert progress.steady_generation % 10 == 0  # one that has a snapshot
+    assert progress.candidates == {progress.best_generation, progress.steady_generation}
+    assert sum(map(len, progress.recent)) == STEADY
+
+
+def test_a_reading_of_a_function_is_no_episode_and_keeps_no_second_candidate() -> None:
+    progress = Progress()
+    for generation in range(200):
+        progress.count_center(CONFIG, generation, [float(generation)], certain=1)
+    assert (progress.candidates, progress.recent) == ({199}, [[199.0]])
+
+
+@pytest.mark.parametrize("winner", [2, 4, 5])
+def test_at_the_end_the_candidates_play_the_same_episodes_and_the_highest_mean_is_the_best(winner: int) -> None:
+    state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
+    state.progress.episodes, state.progress.steady_generation = 100_000, 2
+    asked: list[tuple[int, int, int]] = []
+
+    def play(snapshot: Snapshot, episodes: int, first: int) -> list[float]:
+        asked.append((snapshot.generation, episodes, first))
+        return [9.0 if snapshot.generation == winner else 8.0] * episodes
+
+    row = conclude(state, state, [-900.0] * 5, play)  # by the rule, the best stays generation 4
+    assert sorted(asked[:-1]) == [(2, STEADY, 0), (4, STEADY, 0), (5, STEADY, 0)]
+    assert asked[-1] == (winner, CERTAIN, STEADY)  # others than those by which it was chosen
+    assert (row["best_generation"], row["best_return"], row["best_mean"]) == (winner, 9.0, 9.0)
+    assert row["candidates"] == {"2": 8.0, "4": 8.0, "5": 8.0, str(winner): 9.0}
+    assert state.progress.best_generation == 4  # a resumed run goes on from the rule's
+
+
+def test_a_candidate_that_fails_in_an_episode_is_not_the_best_and_short_runs_have_no_race() -> None:
+    state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
+    state.progress.episodes = 100_000
+    row = conclude(state, state, [90.0] * 5, lambda snapshot, *_: [math.nan if snapshot.generation == 5 else 1.0])
+    assert row["best_generation"] == 4
+    state.progress.episodes = 1_999  # 2%: 39 episodes, fewer than twice 20
+    row = conclude(state, state, [-900.0] * 5, lambda snapshot, *_: [float(snapshot.generation)])
+    assert (row["best_generation"], "candidates" in row) == (4, False)
 
 
 class Push(gym.Env[Any, Any]):
@@ -144,3 +205,71 @@ def test_equal_returns_leave_no_doubt_about_the_best(tmp_path: Path) -> None:
     assert run.folder.best_file.read_text().strip() == "000002"
     assert esker.evaluate(run.path, episodes=1, workers=0).notices == []
     assert wanted(run.resume(generations=3, quiet=True).folder, "best", 3) == (3, [])
+
+
+LONG: dict[str, Any] = {
+    "population": 100,
+    "network": "linear",
+    "sigma": 0.5,
+    "workers": 0,
+    "preset": None,
+    "quiet": True,
+    "keep": 1,
+}
+LONG |= {"checkpoint_every": 5, "center_episodes": 4, "normalize_observations": False, "noise": "counter", "lr": 2.0}
+
+
+class Hill(Push):
+    """One step, whose reward is highest for an action of 3, which large steps pass by again and again."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.ones(1), -abs(float(action[0]) - 3.0), True, False, {}
+
+
+def final_of(run: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run.path / "final.json").read_text())
+    return found
+
+
+def test_a_long_run_ends_with_the_winner_and_a_resumed_one_is_as_if_it_had_never_ended(tmp_path: Path) -> None:
+    first = esker.train(Hill, run_dir=str(tmp_path / "parts"), generations=60, **LONG)
+    final = final_of(first)
+    means = {int(generation): mean for generation, mean in final["candidates"].items()}
+    assert means[final["best_generation"]] == max(means.values())
+    assert checkpoints.pointed(first.folder.best_file) == final["best_generation"]
+    assert wanted(first.folder, "best", 60) == (final["best_generation"], [])
+    assert first.best_return == first.evaluate(2, workers=0).mean
+    assert set(means) <= set(checkpoints.generations(first.folder.checkpoints))  # spared, though only one is kept
+    second = first.resume(generations=90, quiet=True)
+    whole = esker.train(Hill, run_dir=str(tmp_path / "whole"), generations=90, **LONG)
+    assert final_of(second) == final_of(whole)
+    assert second.folder.best_file.read_text() == whole.folder.best_file.read_text()
+    states = [run.path / "checkpoints" / "000090" / "state.safetensors" for run in (second, whole)]
+    assert states[0].read_bytes() == states[1].read_bytes()
+
+
+def test_a_run_that_goes_on_forgets_what_was_chosen_at_its_former_end(tmp_path: Path) -> None:
+    run = esker.train(Hill, run_dir=str(tmp_path / "run"), generations=60, **LONG)
+    folder, other = RunFolder.open(run.path), 0  # the first snapshot is always kept
+    folder.write_final({**final_of(run), "best_generation": other})
+    assert wanted(folder, "best", 60) == (other, [])
+    stopped = run.resume(generations=70, quiet=True, on_generation=lambda row: "enough")
+    assert not (run.path / "final.json").exists()
+    assert wanted(stopped.folder, "best", 61)[1] == []
+    rule = esker.train(
+        Hill, run_dir=str(tmp_path / "rule"), generations=70, on_generation=lambda r: r["generation"] == 60, **LONG
+    )
+    assert stopped.folder.best_file.read_text() == rule.folder.best_file.read_text()
+
+
+@pytest.mark.parametrize("lost", ["final.json", "best"])
+def test_a_crash_between_the_two_files_of_the_end_is_no_damage(lost: str, tmp_path: Path) -> None:
+    run = esker.train(Hill, run_dir=str(tmp_path / "run"), generations=60, **LONG)
+    folder = RunFolder.open(run.path)
+    rule = json.loads((run.path / "checkpoints" / "000060" / "state.json").read_text())["best_generation"]
+    if lost == "best":  # final.json was written, `best` not yet
+        folder.write_final({**final_of(run), "best_generation": 0})
+    checkpoints.point(folder.best_file, rule)
+    if lost == "final.json":
+        (run.path / "final.json").unlink()
+    assert wanted(folder, "best", 60) == (rule, [])

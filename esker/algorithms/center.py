@@ -78,7 +78,18 @@ class Center:
         """Let a committed generation move the state; returns its row. The best centre so far is kept in `record`."""
         if record is not None and self.improves(facts):
             record.checkpoint(self.snapshot(), best=True)
+        elif record is not None and self._steadies(facts) and record.stored(self.generation) is None:
+            record.checkpoint(self.snapshot())
         return self.move(facts)
+
+    def _steadies(self, facts: Facts) -> bool:
+        """Whether this generation's centre is the best so far over more episodes, and has a snapshot."""
+        return self._has_snapshot and self.progress.steadies(facts.center_returns.tolist())
+
+    @property
+    def _has_snapshot(self) -> bool:
+        """Whether the generation to be evaluated next has a snapshot that can be a candidate when the run ends."""
+        return self.certain == CERTAIN and self.generation % int(self.config.checkpoint_every) == 0
 
     def improves(self, facts: Facts) -> bool:
         """Whether this generation's centre is to be kept as the best so far."""
@@ -87,7 +98,8 @@ class Center:
     def move(self, facts: Facts) -> Row:
         """Tell the strategy, and count."""
         progress = self.progress
-        progress.count_center(self.config, int(facts.generation[0]), facts.center_returns.tolist(), self.certain)
+        generation, returns = int(facts.generation[0]), facts.center_returns.tolist()
+        progress.count_center(self.config, generation, returns, self.certain, self._has_snapshot)
         update = self.strategy.tell(facts.fitness)
         if not math.isfinite(update.center_norm):
             raise RunError(

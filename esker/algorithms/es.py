@@ -17,9 +17,9 @@ from esker.algorithms.center import Center, Evaluates, copied, flatten, unflatte
 from esker.algorithms.device import choose_device, open_device_engine
 from esker.algorithms.episodes_task import build_task, environment_options
 from esker.algorithms.facts import Facts
-from esker.algorithms.loop import Record, conclude
+from esker.algorithms.loop import JUDGED, Record, conclude
 from esker.algorithms.observer import Row
-from esker.algorithms.progress import CERTAIN
+from esker.algorithms.progress import CERTAIN, newest
 from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.starts import Starts
 from esker.config.options import ESConfig, SynchronousConfig
@@ -129,7 +129,7 @@ class EvolutionStrategy(Center):
     def _end_start(self) -> str:
         """Begin the next start, or go on from the best after the last; returns what the one that ended came to."""
         progress, starts = self.progress, self.starts
-        readings = [value for part in progress.recent for value in part]
+        readings = newest(progress.recent, CERTAIN)
         score = statistics.fmean(readings) if readings else -math.inf  # judged as the best centre is
         chosen = starts.end(score, progress.env_steps, self._place())
         if chosen is None:
@@ -156,14 +156,16 @@ class EvolutionStrategy(Center):
         """Evaluate the last centre as the next generation would: the same episodes, which are not committed yet."""
         plan = Plan(0, center=self.config.center_episodes, refuse=self._refuse if self.config.on_error == "stop" else None)
         engine.evaluate(self.job(), plan)
-        return conclude(record, self, [result.total for result in plan.of_center()], lambda best: self._play(engine, best))
+        returns = [result.total for result in plan.of_center()]
+        few = min(CERTAIN, self.strategy.population * self.config.episodes_per_member)
+        few, share = (1, 0.0) if self.config.worlds_on_device else (few, JUDGED)  # the device plays every member
+        return conclude(record, self, returns, lambda *wanted: self._play(engine, *wanted), few, share)
 
-    def _play(self, engine: Evaluates, snapshot: Snapshot) -> list[float]:
+    def _play(self, engine: Evaluates, snapshot: Snapshot, episodes: int, first: int) -> list[float]:
         """The returns of a snapshot's centre, in episodes of generations to come: no choice was made by them."""
-        config, seen = self.config, self._statistics(snapshot)
-        wanted = 1 if config.worlds_on_device else min(CERTAIN, self.strategy.population * config.episodes_per_member)
+        config, seen, begin = self.config, self._statistics(snapshot), self.generation + 1 + first
         returns: list[float] = []
-        for generation in range(self.generation + 1, self.generation + 1 + math.ceil(wanted / config.center_episodes)):
+        for generation in range(begin, begin + math.ceil(episodes / config.center_episodes)):
             plan = Plan(0, center=config.center_episodes, refuse=self._refuse if config.on_error == "stop" else None)
             normalizer = seen.normalizer() if self.task.normalize else None
             engine.evaluate(Job.of_center(snapshot.arrays["center"], normalizer, generation), plan)

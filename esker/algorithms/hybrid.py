@@ -15,7 +15,7 @@ import numpy as np
 
 from esker.algorithms.loop import Lap, Record, conclude
 from esker.algorithms.observer import Row
-from esker.algorithms.progress import CERTAIN, Progress
+from esker.algorithms.progress import Progress
 from esker.algorithms.snapshot import Snapshot
 from esker.config.hybrids import HybridConfig
 from esker.engines.pool import Pool, ask_all
@@ -123,12 +123,12 @@ class Hybrid:
         """Evaluate the policy that the run ended with, as the next generation would."""
         center = np.array(self.snapshot().arrays["center"])
         seen = evaluate_center(engine, self.task, center, self.generation, self.config.center_episodes)
-        return conclude(record, self, seen.returns, lambda best: self._play(engine, best))
+        return conclude(record, self, seen.returns, lambda *wanted: self._play(engine, *wanted))
 
-    def _play(self, engine: Parts, snapshot: Snapshot) -> list[float]:
-        """The returns of a snapshot's policy, in episodes of the generation to come: no choice was made by them."""
+    def _play(self, engine: Parts, snapshot: Snapshot, episodes: int, first: int) -> list[float]:
+        """The returns of a snapshot's policy, in episodes of generations to come: no choice was made by them."""
         center = np.array(snapshot.arrays["center"])
-        return evaluate_center(engine, self.task, center, self.generation + 1, CERTAIN).returns
+        return evaluate_center(engine, self.task, center, self.generation + 1 + first, episodes).returns
 
     def arrays(self) -> Arrays:
         """Everything that moves; `center` is the policy."""
@@ -219,7 +219,8 @@ def journal_row(
 ) -> Row:
     """The row of the generation that just ended; `improved` says whether its centre is the best so far."""
     improved = progress.improves(center.returns)
-    progress.count_center(config, progress.generation, center.returns)
+    has_snapshot = progress.generation % config.checkpoint_every == 0
+    progress.count_center(config, progress.generation, center.returns, snapshot=has_snapshot)
     values = np.array(returns, dtype=np.float64)
     finite = values[np.isfinite(values)]
     return {

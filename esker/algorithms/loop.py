@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from esker.algorithms.facts import Facts
 from esker.algorithms.observer import Returns, Row
-from esker.algorithms.progress import Progress
+from esker.algorithms.progress import CERTAIN, STEADY, Progress
 from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
 from esker.config.options import StopOptions
@@ -19,6 +19,9 @@ from esker.system import clock
 from esker.system.words import count
 
 Lap = Callable[[], float]  # seconds since it was last called
+Play = Callable[[Snapshot, int, int], list[float]]
+"""play(snapshot, episodes, first) -> the returns of its centre; `first` chooses among the episodes to come."""
+JUDGED = 0.02  # of a run's episodes: at most so many are played again when it ends
 
 
 class Record(Protocol):
@@ -26,9 +29,12 @@ class Record(Protocol):
 
     def commit(self, facts: Facts) -> None: ...
     def write_row(self, row: Row) -> None: ...
-    def write_final(self, reading: Row) -> None: ...
+    def write_final(self, reading: Row) -> None:
+        """Keep what was seen when the run ended, and let `best` name the checkpoint that it chose."""
+        ...
+
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
-    def prune(self, keep: int | None) -> None: ...
+    def prune(self, keep: int | None, spared: Collection[int] = ()) -> None: ...
     def stored(self, generation: int) -> Snapshot | None: ...
 
 
@@ -49,7 +55,7 @@ class State(Protocol):
         ...
 
     def conclude(self, engine: Any, record: Record) -> Row | None:
-        """The run is done: evaluate the last centre, which takes part in the choice of the best; returns its row."""
+        """The run is done: choose and evaluate its best, in which the last centre takes part; returns what was seen."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -89,7 +95,7 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
         record.write_row(row)
         if state.generation % config.checkpoint_every == 0:
             record.checkpoint(state.snapshot(), latest=True)
-            record.prune(config.keep)
+            record.prune(config.keep, state.progress.candidates)
         if reason := on_row(row, returns):
             return Outcome(reason)
     if (reading := state.conclude(engine, record)) is not None:
@@ -97,25 +103,50 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
     return outcome
 
 
-def conclude(record: Record, state: State, returns: Sequence[float], play: Callable[[Snapshot], list[float]]) -> Row:
-    """Let the last centre take part in the choice of the best, then evaluate the best; returns both evaluations.
+def conclude(
+    record: Record, state: State, returns: Sequence[float], play: Play, few: int = CERTAIN, share: float = JUDGED
+) -> Row:
+    """Choose the best of the run and evaluate it; returns what was seen of it and of the last centre.
 
-    The mean by which the best was chosen includes centres before it. `play` returns what it reaches alone, in new episodes.
-    Nothing of this is committed: a resumed run sees the same episodes as those of its next generation.
+    A mean over 20 episodes does not show a fall that happens once in ten, and among hundreds of such means one is lucky. So
+    the candidates (the best by 20 episodes, the best by 100 and the last centre) play the same new episodes, as many as a
+    `share` of the run's episodes allows, and the highest mean is the best; a short run takes the best by 20. What the winner
+    reaches is then seen in a `few` episodes by which nothing was chosen.
+    Nothing of this is committed: a resumed run sees the same episodes as those of its next generations.
     """
     judged: Progress = copy.deepcopy(state.progress)
-    last = state.snapshot()
-    if judged.improves(returns):
-        record.checkpoint(last, best=True)
     judged.count_center(state.config, state.generation, returns)
+    last = state.snapshot()
     center = statistics.fmean(returns)
     row: Row = {"generation": state.generation, "center_return": center, "best_return": judged.best_return}
     if judged.best_generation is None:
         return row
     row["best_generation"] = judged.best_generation
-    best = last if judged.best_generation == last.generation else record.stored(judged.best_generation)
-    played = [] if best is None else [value for value in play(best) if math.isfinite(value)]
-    return row | {"best_mean": statistics.fmean(played), "best_episodes": len(played)} if played else row
+    snapshots = {last.generation: last}
+    for generation in sorted((judged.candidates | state.progress.candidates) - {last.generation}):
+        if (snapshot := record.stored(generation)) is not None:
+            snapshots[generation] = snapshot
+    played = 0
+    if means := _race(snapshots, int(share * state.progress.episodes), play):
+        winner = max(means, key=lambda generation: (means[generation], generation))
+        played = STEADY
+        row |= {"best_generation": winner, "best_return": means[winner]}
+        row["candidates"] = {str(generation): mean for generation, mean in sorted(means.items())}
+    if row["best_generation"] == last.generation:
+        record.checkpoint(last, best=True)
+    best = snapshots.get(row["best_generation"])
+    found = [] if best is None else [value for value in play(best, few, played) if math.isfinite(value)]
+    return row | {"best_mean": statistics.fmean(found), "best_episodes": len(found)} if found else row
+
+
+def _race(snapshots: dict[int, Snapshot], allowed: int, play: Play) -> dict[int, float]:
+    """The mean of each candidate over the same episodes; none where one is alone or too few episodes are allowed."""
+    episodes = min(STEADY, allowed // len(snapshots))
+    if len(snapshots) < 2 or episodes < CERTAIN:
+        return {}
+    returns = {generation: play(snapshot, episodes, 0) for generation, snapshot in snapshots.items()}
+    means = {generation: statistics.fmean(values) for generation, values in returns.items() if values}
+    return {generation: mean for generation, mean in means.items() if math.isfinite(mean)}
 
 
 def stopwatch() -> Lap:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from esker.config.options import StopOptions
 
 CERTAIN = 20  # episodes of the last centres by which a new best is judged
+STEADY = 100  # by which a second candidate is: among hundreds of means of 20 some are lucky, but these come late
 
 
 @dataclass
@@ -19,6 +20,9 @@ class Progress:
     A maximum over noisy readings picks lucky ones. So a centre is judged by its own episodes together with those of the
     centres just before it, `CERTAIN` in all: it becomes the best if the lower end of their mean (one standard error below
     it) is the highest so far. Until that many episodes were seen, the newest centre is the best, with its own mean.
+
+    Of the centres that have a snapshot anyway, the one with the highest lower end over `STEADY` episodes is remembered too:
+    the two compete when the run ends (see `conclude`).
     """
 
     env_steps: int = 0
@@ -31,36 +35,69 @@ class Progress:
     episode_cap: int | None = None
     best_bound: float | None = None  # the lower end of that mean; None: of too few episodes to last
     recent: list[list[float]] = field(default_factory=list)  # returns of the last centres, oldest first
+    steady_generation: int | None = None
+    steady_bound: float | None = None
 
     @property
     def training_steps(self) -> int:
         """Steps in the replay buffer, which only the algorithms with gradients have."""
         return 0
 
+    @property
+    def candidates(self) -> set[int]:
+        """The generations whose snapshots compete when the run ends."""
+        return {generation for generation in (self.best_generation, self.steady_generation) if generation is not None}
+
     def improves(self, returns: Sequence[float], certain: int = CERTAIN) -> bool:
         """Whether a centre with these returns would be the best so far."""
-        window = [value for part in self._window(returns, certain) for value in part]
+        window = newest(self._with(returns), certain)
         if not all(map(math.isfinite, returns)):
             return False
         return self.best_bound is None or (len(window) >= certain and lower_bound(window) > self.best_bound)
 
-    def count_center(self, config: StopOptions, generation: int, returns: Sequence[float], certain: int = CERTAIN) -> None:
-        """Take the centre's returns of a generation in: is it the best, does it reach the goal?"""
-        improves, self.recent = self.improves(returns, certain), self._window(returns, certain)
+    def steadies(self, returns: Sequence[float]) -> bool:
+        """Whether a centre with these returns would be the best so far over more episodes."""
+        window = newest(self._with(returns), STEADY)
+        if len(window) < STEADY or not all(map(math.isfinite, returns)):
+            return False
+        return self.steady_bound is None or lower_bound(window) > self.steady_bound
+
+    def count_center(
+        self, config: StopOptions, generation: int, returns: Sequence[float], certain: int = CERTAIN, snapshot: bool = False
+    ) -> None:
+        """Take the centre's returns of a generation in: is it the best, does it reach the goal?
+
+        `snapshot`: whether it has one, and may be the second candidate.
+        """
+        improves, steadies = self.improves(returns, certain), snapshot and self.steadies(returns)
+        self.recent = last_parts(self._with(returns), certain if certain < CERTAIN else STEADY)
+        window = newest(self.recent, certain)
         if improves:
-            window = [value for part in self.recent for value in part]
             enough = len(window) >= certain
             self.best_return, self.best_generation = statistics.fmean(window if enough else returns), generation
             self.best_bound = lower_bound(window) if enough else None
+        if steadies:
+            self.steady_generation, self.steady_bound = generation, lower_bound(newest(self.recent, STEADY))
         self.goal_streak = streak(self.goal_streak, statistics.fmean(returns), config.goal)
 
-    def _window(self, returns: Sequence[float], certain: int) -> list[list[float]]:
-        """The newest readings that make up enough episodes; those of failed centres are left out."""
+    def _with(self, returns: Sequence[float]) -> list[list[float]]:
+        """The readings so far and this one; what is not finite, of failed centres, is left out."""
         finite = [float(value) for value in returns if math.isfinite(value)]
-        parts = [*self.recent, finite] if finite else list(self.recent)
-        while len(parts) > 1 and sum(map(len, parts[1:])) >= certain:
-            parts = parts[1:]
-        return parts
+        return [*self.recent, finite] if finite else list(self.recent)
+
+
+def last_parts(parts: Sequence[list[float]], episodes: int) -> list[list[float]]:
+    """The newest readings that make up so many episodes, or all."""
+    first, seen = len(parts), 0
+    while first > 0 and seen < episodes:
+        first -= 1
+        seen += len(parts[first])
+    return list(parts[first:])
+
+
+def newest(parts: Sequence[list[float]], episodes: int) -> list[float]:
+    """The returns of the newest readings that make up so many episodes, or of all."""
+    return [value for part in last_parts(parts, episodes) for value in part]
 
 
 def streak(before: int, reading: float, goal: float | None) -> int:

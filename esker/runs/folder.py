@@ -247,8 +247,11 @@ class RunFolder:
         disk.append(self.journal_file, (json.dumps(row) + "\n").encode())
 
     def write_final(self, reading: dict[str, Any]) -> None:
-        """Keep the last centre's evaluation, next to the journal."""
+        """Keep what was seen when the run ended, next to the journal, and let `best` name what was chosen then."""
         write_whole(self.path / "final.json", json.dumps(reading) + "\n")
+        chosen = reading.get("best_generation")
+        if chosen is not None and (self.checkpoints / checkpoints.folder_name(chosen)).is_dir():
+            checkpoints.point(self.best_file, chosen)
 
     def best_return(self, rows: list[dict[str, Any]] | None = None) -> float | None:
         """The best centre's mean return; `rows`: the last of them suffice."""
@@ -282,13 +285,13 @@ class RunFolder:
         if self.on_checkpoint is not None:
             self.on_checkpoint(Checkpoint(path, snapshot.generation, best))
 
-    def prune(self, keep: int | None) -> None:
-        """Remove all but the newest snapshots, the first and the best."""
+    def prune(self, keep: int | None, spared: Collection[int] = ()) -> None:
+        """Remove all but the newest snapshots, the first, the best and those that are spared."""
         if keep is None:
             return
-        spared = {0, checkpoints.pointed(self.best_file), checkpoints.pointed(self.latest_file)}
+        kept = {0, checkpoints.pointed(self.best_file), checkpoints.pointed(self.latest_file), *spared}
         for generation in checkpoints.generations(self.checkpoints)[:-keep]:
-            if generation not in spared:
+            if generation not in kept:
                 checkpoints.remove(self.checkpoints, generation)
 
     def newest(self, at_most: int) -> tuple[Snapshot | None, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class MemoryRun:
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None:
         """A snapshot is due."""
 
-    def prune(self, keep: int | None) -> None:
+    def prune(self, keep: int | None, spared: Collection[int] = ()) -> None:
         """Old snapshots may go."""
 
     def stored(self, generation: int) -> Snapshot | None:

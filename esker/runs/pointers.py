@@ -26,9 +26,9 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
     what = "is damaged" if file.exists() else "is missing"
     if checkpoint == "latest":  # the newest, whatever the pointer names: it may name an older one after a crash or damage
         return newest, [] if pointed is not None else [Damage(f"latest {what}: using the newest, generation {newest}")]
-    rows = folder.judged_rows()
-    found = best_of(rows)
-    if pointed is not None and _may_be_best(folder, pointed, found, rows):
+    rows, judged = folder.rows(), folder.judged_rows()
+    found = best_of(judged)
+    if pointed is not None and any(_may_be_best(folder, pointed, best_of(seen), seen) for seen in (judged, rows)):
         return pointed, []
     if found is None and (stored := best_by_snapshot(folder, -1)) is not None and stored <= newest:
         return stored, [Damage(f"best {what}: by the newest snapshot it is generation {stored}")]
@@ -44,6 +44,14 @@ def _may_be_best(folder: RunFolder, pointed: int, by_journal: int | None, rows: 
     if by_journal in (None, pointed) or pointed > rows[-1]["generation"]:
         return True
     return by_journal < pointed and best_by_snapshot(folder, pointed) == pointed
+
+
+def reopen(folder: RunFolder, best: int | None) -> None:
+    """A run goes on: what was chosen at its former end is forgotten, and `best` names again the best of the run so far."""
+    there = best is not None and (folder.checkpoints / checkpoints.folder_name(best)).is_dir()
+    if best is not None and there and len(folder.judged_rows()) > len(folder.rows()):
+        checkpoints.point(folder.best_file, best)
+    (folder.path / "final.json").unlink(missing_ok=True)
 
 
 def best_by_snapshot(folder: RunFolder, pointed: int) -> int | None:

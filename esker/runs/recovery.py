@@ -41,6 +41,8 @@ def replay_facts(folder: RunFolder, state: Any) -> list[str]:
         row = state.replay(facts, folder)
         if missing_row:
             folder.write_row(row)
+    if state.generation % state.config.checkpoint_every == 0 and folder.stored(state.generation) is None:
+        folder.checkpoint(state.snapshot(), latest=True)  # it was due when the run was cut short
     return notices + damaged
 
 

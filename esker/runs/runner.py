@@ -21,6 +21,7 @@ from esker.errors import RunError, first_line, named_line
 from esker.runs.deadline import Deadline, OutOfTime, deadline
 from esker.runs.folder import Checkpoint, RunFolder
 from esker.runs.memory import MemoryRun
+from esker.runs.pointers import reopen
 from esker.runs.session import Session
 
 Stop = bool | str | None  # what a callback returns: True, or a text that says why, stops the run
@@ -57,6 +58,8 @@ def run(
     observer.begin(state.config, folder, folder.rows())
     for text in session.notices:
         observer.note(text)
+    if isinstance(folder, RunFolder):
+        reopen(folder, state.progress.best_generation)
     folder.write_status("running")
     status, outcome = "failed", None
     try:
@@ -163,7 +166,7 @@ def _leave(folder: RunFolder | MemoryRun, state: Any, status: str) -> None:
             folder.write_status(status)
             if getattr(state, "whole", True):  # an interrupt may have come while it moved
                 _keep(folder, state.snapshot())
-            folder.prune(state.config.keep)
+            folder.prune(state.config.keep, state.progress.candidates)
     finally:
         folder.unlock()
 
