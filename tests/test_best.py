@@ -266,6 +266,7 @@ def test_a_run_that_goes_on_forgets_what_was_chosen_at_its_former_end(tmp_path: 
 def test_a_crash_between_the_two_files_of_the_end_is_no_damage(lost: str, tmp_path: Path) -> None:
     run = esker.train(Hill, run_dir=str(tmp_path / "run"), generations=60, **LONG)
     folder = RunFolder.open(run.path)
+    folder.write_status("running")
     rule = json.loads((run.path / "checkpoints" / "000060" / "state.json").read_text())["best_generation"]
     if lost == "best":  # final.json was written, `best` not yet
         folder.write_final({**final_of(run), "best_generation": 0})

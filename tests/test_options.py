@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,10 @@ def test_one_kept_snapshot_a_generation_is_overwritten_and_resumes(tmp_path: Pat
     run = train(tmp_path, "run", generations=4, keep=1, checkpoint_every=1)
     kept, chosen = checkpoints.generations(run.path / "checkpoints"), checkpoints.pointed(run.folder.best_file)
     assert chosen is not None
-    assert kept == sorted({0, chosen, 4})  # the start, the best and the newest
+    state = json.loads((run.path / "checkpoints" / "000004" / "state.json").read_text())
+    assert kept == sorted(
+        {0, state["best_generation"], chosen, 4}
+    )  # the start, the best (also before the end) and the newest
     assert center(esker.resume(run.path, generations=6)).tobytes() == center(whole).tobytes()
 
 

@@ -19,7 +19,7 @@ def copies_held(run: str) -> tuple[list[tuple[int, Any]], int]:
     import ray
 
     held: list[tuple[int, Any]] = []
-    epoch, until = int(clock.time()), clock.monotonic() + COPIES_WITHIN
+    epoch, until = clock.time_ns() // 1_000_000, clock.monotonic() + COPIES_WITHIN  # clocks may disagree: seconds would meet
     calls = {engine.stored.remote(): engine for engine in _engines(run)}
     while calls and clock.monotonic() < until:
         for call in ray.wait(list(calls), num_returns=1, timeout=1.0)[0]:

@@ -28,7 +28,10 @@ def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, 
         return newest, [] if pointed is not None else [Damage(f"latest {what}: using the newest, generation {newest}")]
     rows, judged = folder.rows(), folder.judged_rows()
     found = best_of(judged)
-    if pointed is not None and any(_may_be_best(folder, pointed, best_of(seen), seen) for seen in (judged, rows)):
+    ended = folder.status().startswith("finished")  # a crash may have come between final.json and `best`
+    if pointed is not None and any(
+        _may_be_best(folder, pointed, best_of(seen), seen) for seen in (judged, rows)[: 2 - ended]
+    ):
         return pointed, []
     if found is None and (stored := best_by_snapshot(folder, -1)) is not None and stored <= newest:
         return stored, [Damage(f"best {what}: by the newest snapshot it is generation {stored}")]

@@ -58,9 +58,9 @@ def run(
     observer.begin(state.config, folder, folder.rows())
     for text in session.notices:
         observer.note(text)
+    folder.write_status("running")
     if isinstance(folder, RunFolder):
         reopen(folder, state.progress.best_generation)
-    folder.write_status("running")
     status, outcome = "failed", None
     try:
         opened = open_engine() if open_engine else session.open(observer)
