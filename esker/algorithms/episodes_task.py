@@ -11,7 +11,7 @@ from esker.noise.shaping import SIGN_SHAPINGS
 from esker.policies import spaces
 from esker.policies.choose import network_for
 from esker.policies.heads import BoxHead, head_for
-from esker.policies.observations import is_image, shown
+from esker.policies.observations import shown
 from esker.system.room import refuse_beyond_memory
 from esker.tasks.episodes import Episodes
 from esker.worlds.atari import Atari
@@ -20,6 +20,7 @@ from esker.worlds.vectorizers import Vectorizer, exact_vectorizer
 
 CACHE_BYTES = 2**20
 LEAST_SLOTS = 6
+SCREENS = {"linear": (42, 2), "conv-lstm": (42, 1)}  # of Atari: side and frames for small networks
 MUJOCO_BYTES = 44_000  # of a simulator and its Python objects that a step of a Gymnasium MuJoCo world touches, about
 
 
@@ -42,7 +43,7 @@ def build_task(config: SynchronousConfig, environment: Environment, about: About
         episodes_per_member=config.episodes_per_member,
         center_episodes=config.center_episodes,
         common_seeds=config.common_seeds,
-        normalize=config.normalize_observations and not is_image(observations),
+        normalize=config.normalize_observations and len(network.input_shape) == 1,
         action_noise=config.action_noise,
         sign_fitness=getattr(config, "shaping", None) in SIGN_SHAPINGS,
         survival_bonus=config.survival_bonus or 0.0,
@@ -78,13 +79,14 @@ def default_slots(dimension: int, simulator: int = 0) -> int:
 
 def environment_options(config: SynchronousConfig) -> dict[str, Any]:
     """How a configuration makes its environment."""
-    small = config.network == "conv-lstm"
+    screen_size, frame_stack = SCREENS.get(config.network, (84, 4))
     atari = Atari(
-        screen_size=config.screen_size or (42 if small else 84),
-        frame_stack=config.frame_stack or (1 if small else 4),
+        screen_size=config.screen_size or screen_size,
+        frame_stack=config.frame_stack or frame_stack,
         frame_skip=config.frame_skip,
         noop_max=config.noop_max,
         sticky_actions=config.sticky_actions,
+        fire=config.fire,
         max_frames=config.max_frames,
     )
     return {
@@ -93,4 +95,5 @@ def environment_options(config: SynchronousConfig) -> dict[str, Any]:
         "max_episode_steps": config.max_episode_steps,
         "time_aware": config.time_aware,
         "atari": atari,
+        "flat": config.network == "linear",
     }

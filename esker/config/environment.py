@@ -56,8 +56,9 @@ class AtariOptions:
     """Atari"""
 
     frame_skip: int = option(4, "frames that each action lasts", low=1)
-    frame_stack: int | None = option(None, "frames an observation shows (default: 4; conv-lstm: 1)", low=1)
-    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; conv-lstm: 42)", low=8)
+    frame_stack: int | None = option(None, "frames an observation shows (default: 4; linear: 2; conv-lstm: 1)", low=1)
+    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; linear, conv-lstm: 42)", low=8)
     noop_max: int = option(30, "start an episode with 1 to N frames of doing nothing", low=0)
     sticky_actions: float = option(0.0, "probability that a frame repeats the last frame's action", low=0, high=0.99)
+    fire: bool = option(True, "actions that press the fire button, too")
     max_frames: int = option(108_000, "end an episode after N frames", low=1)

@@ -41,6 +41,7 @@ class TrainOptions(TypedDict, total=False):
     env_kwargs: Mapping[str, Any] | str
     episodes_per_member: int
     exploration_noise: float
+    fire: bool
     fixed_var_n: float | None
     frame_skip: int
     frame_stack: int | None

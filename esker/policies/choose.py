@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,10 +50,10 @@ def network_for(config: NetworkOptions, space: gym.Space[Any], outputs: int) -> 
     if name not in VECTOR_NETWORKS + IMAGE_NETWORKS:
         known = (*VECTOR_NETWORKS, *IMAGE_NETWORKS)
         raise UsageError(f"unknown network {name!r}{nearest(name, known)}; expected {', '.join(known)} or module:Class")
-    if is_image(space) != (name in IMAGE_NETWORKS):
-        what, fit = ("images", IMAGE_NETWORKS) if is_image(space) else ("vectors", VECTOR_NETWORKS)
+    if is_image(space) != (name in IMAGE_NETWORKS) and name != "linear":  # which sees an image as a vector
+        what, fit = ("images", (*IMAGE_NETWORKS, "linear")) if is_image(space) else ("vectors", VECTOR_NETWORKS)
         text = f"network {name} does not fit: observations are {what} of shape {space.shape}"
-        raise UsageError(f"{text}; use --network {' or '.join(fit)}, or a module:Class of your own")
+        raise UsageError(f"{text}; use --network {', '.join(fit)}, or a module:Class of your own")
     shape = observation_shape(space)
     if name == "nature-cnn":
         return nature_cnn(config, shape, outputs)
@@ -62,7 +63,7 @@ def network_for(config: NetworkOptions, space: gym.Space[Any], outputs: int) -> 
     if name in ("gru", "lstm"):
         return recurrent(config, shape[0], outputs)
     hidden = () if name == "linear" else config.hidden
-    return MLP((shape[0], *hidden, outputs), config.activation, config.initializer)
+    return MLP((math.prod(shape), *hidden, outputs), config.activation, config.initializer)
 
 
 def check_activation(name: str) -> None:

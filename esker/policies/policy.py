@@ -12,7 +12,6 @@ from esker.noise.directions import Vector
 from esker.policies.heads import Head
 from esker.policies.network import Inputs, Network, Rows
 from esker.policies.normalizer import Normalizer
-from esker.policies.observations import is_image
 from esker.system.blas import one_blas_thread
 
 
@@ -84,7 +83,7 @@ class Policy:
 
     def _inputs(self, observations: Any) -> Inputs:
         """What the network is given: images as bytes, everything else as rows of numbers."""
-        if is_image(self.observation_space):
+        if len(self.network.input_shape) > 1:
             return np.asarray(observations, dtype=np.uint8)
         flatten = gym.spaces.utils.flatten
         flat = [np.asarray(flatten(self.observation_space, one), dtype=np.float64) for one in observations]

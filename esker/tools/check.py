@@ -57,7 +57,7 @@ class EnvironmentReport:
             exact = "only on a fresh instance: add --fresh-environments for bit-identical runs"
         else:
             exact = "no: an episode does not repeat from its seed, so runs cannot be bit-identical"
-        seen = "an image, for --network nature-cnn or conv-lstm" if self.image else f"{self.observation_size} numbers"
+        seen = "an image: --network nature-cnn, conv-lstm or linear" if self.image else f"{self.observation_size} numbers"
         return [
             ("environment", "; ".join([self.environment, *self.notices])),
             ("observations", f"{self.observation_space} → {seen}"),

@@ -13,7 +13,6 @@ import gymnasium as gym
 import numpy as np
 
 from esker.errors import RunError, UsageError, nearest
-from esker.policies.observations import is_image
 from esker.policies.policy import Policy
 from esker.runs.files import refuse_links_in
 from esker.runs.folder import is_checkpoint
@@ -69,7 +68,7 @@ def sample_observations(policy: Policy, count: int = OBSERVATIONS) -> np.ndarray
     """Observations such as the policy has seen: around its statistics, else drawn from the space."""
     rng = np.random.default_rng(0)
     space = policy.observation_space
-    if is_image(space):
+    if len(policy.network.input_shape) > 1:
         return rng.integers(0, 256, (count, *policy.network.input_shape), dtype=np.uint8)
     if policy.normalizer is not None:
         drawn = (
@@ -84,7 +83,7 @@ def sample_observations(policy: Policy, count: int = OBSERVATIONS) -> np.ndarray
 def own_actions(policy: Policy, observations: np.ndarray) -> np.ndarray:
     """The policy's own actions, one observation at a time."""
     space = policy.observation_space
-    if not is_image(space):
+    if len(policy.network.input_shape) == 1:
         policy.observation_space = gym.spaces.Box(-np.inf, np.inf, observations.shape[1:])  # they are flat already
     actions: list[Any] = []
     for number, observation in enumerate(observations):
@@ -126,7 +125,7 @@ def compare(form: str, expected: np.ndarray, found: np.ndarray) -> float:
 def describe(trained: LoadedCheckpoint, policy: Policy, done: Sequence[Exported]) -> dict[str, Any]:
     """What is needed to use the files without esker."""
     module = torch_network(policy.network, policy.parameters)
-    image = is_image(policy.observation_space)
+    image = len(policy.network.input_shape) > 1
     return {
         "env": trained.config.env,
         "checkpoint": trained.snapshot.generation,

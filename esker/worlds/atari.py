@@ -32,6 +32,7 @@ class Atari:
     frame_skip: int = 4
     noop_max: int = 30
     sticky_actions: float = 0.0
+    fire: bool = True
     max_frames: int = 108_000
 
     @property
@@ -47,12 +48,30 @@ class Atari:
     def wrap(self, env: Env) -> Env:
         """Starts, stickiness, preprocessing and stacking over a bare ALE environment."""
         env = StartPool(env.unwrapped, self.max_frames)
+        if not self.fire:
+            env = WithoutFire(env)
         if self.sticky_actions:
             env = gym.wrappers.StickyAction(env, self.sticky_actions)
         env = gym.wrappers.AtariPreprocessing(
             env, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.screen_size
         )
         return gym.wrappers.FrameStackObservation(env, self.frame_stack)
+
+
+class WithoutFire(gym.ActionWrapper[Any, Any, Any]):
+    """Only the actions that do not press the fire button. A game that has fewer than two of them raises ValueError."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        game: Any = env.unwrapped
+        self.kept = [number for number, meaning in enumerate(game.get_action_meanings()) if "FIRE" not in meaning]
+        if len(self.kept) < 2:
+            raise ValueError("without the fire button it has fewer than two actions; leave out --no-fire")
+        self.action_space = gym.spaces.Discrete(len(self.kept))
+
+    def action(self, action: Any) -> int:
+        """The game's number of an action."""
+        return self.kept[int(action)]
 
 
 class StartPool(gym.Wrapper[Any, Any, Any, Any]):

@@ -40,6 +40,7 @@ class Environment:
     max_episode_steps: int | None = None
     time_aware: bool = False
     atari: Atari | None = None
+    flat: bool = False  # images, too, become vectors
 
     def make(self, **extra: Any) -> Env:
         """A new environment. A user's mistake (unknown id, missing extra, bad arguments) raises UsageError."""
@@ -49,7 +50,7 @@ class Environment:
         if self.time_aware:
             _refuse_large(env.observation_space)
             env = _time_aware(env)
-        return env if is_image(env.observation_space) else _flattened(env)
+        return env if is_image(env.observation_space) and not self.flat else _flattened(env)
 
     def make_beside(self, first: Env | None) -> Env:
         """A new environment for the process that has `first`. Gymnasium's own MuJoCo worlds then read one model.
@@ -138,7 +139,7 @@ def _flattened(env: Env) -> Env:
     space = env.observation_space
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
         return env
-    if holds_images(space):
+    if holds_images(space) and not is_image(space):
         raise UsageError(
             f"observations are a {type(space).__name__} with images inside, which no network supports; "
             "pick one part with a wrapper, such as gymnasium.wrappers.TransformObservation"

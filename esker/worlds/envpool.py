@@ -61,6 +61,8 @@ def pool_name(environment: Environment) -> str:
     for name, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
         if given:
             raise UsageError(f"vectorizer envpool does not support {name}; use --vectorizer gymnasium")
+    if environment.atari is not None and not environment.atari.fire:
+        raise UsageError("vectorizer envpool does not support --no-fire; use --vectorizer gymnasium")
     name, known = environment.name.removeprefix(PREFIX), envpool.list_all_envs()
     if name not in known:
         raise UsageError(f"EnvPool has no environment {name!r}{nearest(name, known)}; use --vectorizer gymnasium")
