@@ -139,14 +139,15 @@ def _task(name: str, prompts: list[str], count: int, score: Callable[[str, str],
 
 
 def addition_score(prompt: str, completion: str) -> float:
-    """1 for the number alone; part of it for another number, by the digits that are right from the last one on."""
+    """1 for the number alone; part of it for a number of the right length, by its right digits."""
     answer, text = str(sum(map(int, re.findall(r"\d+", prompt)))), completion.strip()
     if text == answer:
         return 1.0
     if not re.fullmatch(r"\d+", text):
         return 0.02 * (len(re.findall(r"\d", text)) / max(1, len(text)))
-    right = sum(x == y for x, y in zip(text[::-1], answer[::-1], strict=False))
-    return 0.1 + 0.1 * (len(text) == len(answer)) + 0.5 * right / max(len(text), len(answer))
+    if len(text) != len(answer):
+        return 0.1
+    return 0.2 + 0.5 * sum(x == y for x, y in zip(text, answer, strict=True)) / len(answer)
 
 
 def _countdown() -> Task:

@@ -7,7 +7,14 @@ from typing import Any
 
 from evidence_text import load, table
 
-LEARNT = ("language-addition", "language-addition-fast", "language-addition-1024", "language-grpo")
+LEARNT = (
+    "language-addition",
+    "language-addition-fast",
+    "language-addition-1024",
+    "language-addition-long",
+    "language-addition-partial",
+    "language-grpo",
+)
 OTHER = {"language-addition3": "three-digit addition", "language-json": "a JSON object with the key `answer`"}
 
 
@@ -48,7 +55,7 @@ def others() -> str:
             ", ".join(f"{one['generations']}" for one in results),
             ", ".join(f"{one['accuracy']:.0%}" for one in results),
             ", ".join(f"{one['curve'][0][3]:.2f} → {one['score']:.2f}" for one in results),
-            f"`{results[0]['after'][0][1].strip()}`",
+            f"`{' '.join(results[0]['after'][0][1].split())}`",
         ]
         rows.append([task, *columns, f"`{name}.json`"])
     heads = ["task", "generations by seed", "right by seed", "mean score", "a completion at the end", "stored in"]

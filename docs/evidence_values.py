@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from evidence_language import LEARNT
 from evidence_text import ROOT, load
 
 
@@ -36,7 +37,7 @@ def most_cores() -> str:
 
 def best_by_evolution() -> str:
     """The highest share of right answers of a run by evolution."""
-    names = ("language-addition", "language-addition-fast", "language-addition-1024")
+    names = [name for name in LEARNT if name != "language-grpo"]
     return f"{max(one['accuracy'] for name in names for one in load(name)['results']):.0%}"
 
 
@@ -55,6 +56,7 @@ VALUES: dict[str, Callable[[], str]] = {
     "language-sweep-seconds": lambda: flag("language-sweep", "--seconds"),
     "language-1024-generations": lambda: generations("language-addition-1024"),
     "language-1024-seeds": lambda: ", ".join(str(one["seed"]) for one in load("language-addition-1024")["results"]),
+    "language-partial-best": lambda: f"{max(one['accuracy'] for one in load('language-addition-partial')['results']):.0%}",
     "language-best-evolution": best_by_evolution,
     "cpu-members": lambda: str(setting("language_cpu.py", "MEMBERS")),
     "cpu-network": lambda: "-".join(map(str, setting("language_cpu.py", "SIZES"))),

@@ -94,6 +94,38 @@ def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
         assert environment.make().observation_space.shape == shape
 
 
+def test_a_linear_policy_sees_pixels_as_numbers_that_are_normalised(tmp_path):
+    options = TINY | {"network": "linear", "initializer": "zero", "generations": 1, "quiet": True}
+    run = esker.train("ALE/Pong-v5", run_dir=str(tmp_path / "run"), **options)
+    policy = esker.load(run.path)
+    assert policy.observation_space.shape == (2, 42, 42)  # two small frames, as they come from the environment
+    assert policy.network.input_shape == (2 * 42 * 42,)
+    assert policy.normalizer is not None
+    frames = np.random.default_rng(0).integers(0, 256, (3, 2, 42, 42)).astype(np.uint8)
+    assert policy.act(frames) == [policy.act(frame) for frame in frames]
+    assert esker.evaluate(run.path, episodes=1, workers=0)[0].summary()["length_mean"] == 12
+    ended = esker.resume(run.path, generations=2, quiet=True)
+    whole = esker.train("ALE/Pong-v5", run_dir=str(tmp_path / "whole"), **options | {"generations": 2})
+    assert (esker.load(ended.path).parameters == esker.load(whole.path).parameters).all()
+
+
+def test_without_the_fire_button_the_other_actions_remain():
+    plain, without = pong(noop_max=0), pong(noop_max=0, fire=False)
+    assert (plain.action_space.n, without.action_space.n) == (6, 3)  # NOOP, RIGHT, LEFT
+    for env in (plain, without):
+        env.reset(seed=3)
+    for action in [1, 1, 2, 0, 1, 2, 2, 1]:
+        assert (without.step(action)[0] == plain.step([0, 2, 3][action])[0]).all()
+
+
+def test_a_game_that_is_all_fire_keeps_its_button(monkeypatch):
+    import ale_py
+
+    monkeypatch.setattr(ale_py.env.AtariEnv, "get_action_meanings", lambda self: ["NOOP", "FIRE"])
+    with pytest.raises(esker.UsageError, match="without the fire button it has fewer than two actions; leave out --no-fire"):
+        pong(fire=False)
+
+
 def test_the_reference_batch_is_in_every_checkpoint_and_resumes_exactly(tmp_path):
     options = TINY | {"network": "nature-cnn", "reference_frames": 3, "checkpoint_every": 1, "sigma": 0.1}
     whole = esker.train("ALE/Pong-v5", **options, generations=2, run_dir=str(tmp_path / "whole"))
@@ -169,6 +201,7 @@ def test_a_missing_or_damaged_rom_gets_status_2_and_the_remedy(tmp_path, monkeyp
         ),
         (["CartPole-v1", "--frame-skip", "2"], "frame_skip is for Atari environments (ALE/…), and this is CartPole-v1"),
         (["ALE/Pogn-v5"], "unknown environment 'ALE/Pogn-v5'; did you mean 'ALE/Pong-v5'"),
+        (["CartPole-v1", "--no-fire"], "fire is for Atari environments (ALE/…), and this is CartPole-v1"),
         (["CartPole-v1", "--channels", "8"], "channels is for --network conv-lstm, and this is mlp"),
         (["worlds:Album"], "observations are a Dict with images inside"),
         (["ALE/Pong-v5", "--env-kwargs", json.dumps({"mode": 77})], "environment 'ALE/Pong-v5' cannot be made"),
