@@ -7,6 +7,17 @@ from typing import Any
 
 from evidence_text import load, million, number, stored, table
 
+EXACT = {
+    "served-lstm": "LSTMs on the GPU, worlds in 4, 2 and 3 worker processes",
+    "served-cheetah": "MLPs, likewise",
+    "served-pong": "`nature-cnn`, likewise",
+    "killed": "MLPs, worlds in 3 worker processes, ended by SIGKILL",
+    "warp-cheetah": "MuJoCo Warp with `--deterministic`, 256 members",
+    "warp-humanoid": "the same, 128 members",
+    "warp-walker": "the same, 256 members",
+    "fleet": "a low-rank population on engines of a Ray cluster that share a GPU, beside one process",
+}
+
 
 def origin() -> str:
     """The machine and the versions."""
@@ -78,6 +89,19 @@ def determinism() -> str:
             rows.append([found["env"], mode, how, first["step"] + 1, equal, f"{first['largest']:.0e}"])
     heads = ["environment", "`opt.deterministic`", "compared", "differs from step", "equal worlds", "largest difference"]
     return table(heads, rows)
+
+
+def exact() -> str:
+    """What was compared bit for bit on a GPU."""
+    checks = load("device-exact")["checks"]
+    rows = []
+    for name, what in EXACT.items():
+        found = checks[name]
+        answers = [f"{key}: {'yes' if value else 'no'}" for key, value in found.items() if isinstance(value, bool)]
+        rows.append([found.get("env", "–"), what, "; ".join(answers)])
+    data = load("device-exact")
+    where = f"{data['date']}, {data['device']}, torch {data['torch']}; {data['note']}."
+    return f"{table(['environment', 'what', 'bits'], rows)}\n\n{where}"
 
 
 def seeds_data() -> dict[str, Any]:

@@ -242,6 +242,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers-readme": evidence_peers.readme,
     "device-origin": evidence_device.origin,
     "device-determinism": evidence_device.determinism,
+    "device-exact": evidence_device.exact,
     "device-worlds": evidence_device.worlds,
     "device-generations": evidence_device.generations,
     "device-policies": evidence_device.policies,
