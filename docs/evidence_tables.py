@@ -29,6 +29,7 @@ README = (  # what the README shows, in this order, with what the numbers alone 
     ("swimmer-pgpe", "linear, PGPE with ClipUp"),
     ("swimmer-ars", "linear, ARS"),
     ("hopper-ars", "linear, ARS"),
+    ("walker2d-pgpe", "linear, PGPE with ClipUp"),
     ("walker2d-ars", "linear, ARS; stopped by hand"),
     ("ant-ars", "linear, ARS, growing episodes"),
     ("halfcheetah-ars", "linear, ARS, the best of four starts"),

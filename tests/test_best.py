@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 
 import esker
+from esker.algorithms.es import EvolutionStrategy
 from esker.algorithms.loop import conclude
 from esker.algorithms.progress import CERTAIN, STEADY, Progress, lower_bound, newest
 from esker.algorithms.snapshot import Snapshot
+from esker.cluster import copies
 from esker.config.options import ESConfig
+from esker.engines.engine import InlineEngine
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
@@ -274,3 +278,112 @@ def test_a_crash_between_the_two_files_of_the_end_is_no_damage(lost: str, tmp_pa
     if lost == "final.json":
         (run.path / "final.json").unlink()
     assert wanted(folder, "best", 60) == (rule, [])
+
+
+class Noisy(Hill):
+    """As Hill, with a reward that an episode's seed disturbs."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.noise = np.random.default_rng(seed).normal()
+        return np.ones(1), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, *rest = super().step(action)
+        return observation, reward + float(self.noise), *rest
+
+
+def test_a_candidate_plays_all_its_episodes_at_once_and_no_more_than_the_share(tmp_path: Path, monkeypatch: Any) -> None:
+    plans: list[tuple[int, int]] = []
+    evaluate = InlineEngine.evaluate
+
+    def seen(self: Any, job: Any, plan: Any) -> None:
+        evaluate(self, job, plan)
+        if job.only_center:
+            lengths = {result.length for result in plan.of_center()}
+            assert (lengths, len({result.total for result in plan.of_center()})) == ({1}, plan.center)  # seeds of their own
+            plans.append((job.generation, plan.center))
+
+    monkeypatch.setattr(InlineEngine, "evaluate", seen)
+    run = esker.train(Noisy, run_dir=str(tmp_path / "run"), generations=40, **LONG | {"center_episodes": 30})
+    episodes = int(0.02 * 40 * 130) // len(final_of(run)["candidates"])
+    assert plans == [(41, episodes)] * len(final_of(run)["candidates"]) + [(41 + STEADY, CERTAIN)]
+
+
+def test_the_end_is_no_part_of_the_time_limit(tmp_path: Path, monkeypatch: Any) -> None:
+    play = EvolutionStrategy._play
+
+    def slow(*arguments: Any) -> list[float]:
+        time.sleep(0.7)
+        return play(*arguments)
+
+    monkeypatch.setattr(EvolutionStrategy, "_play", slow)
+    run = esker.train(Hill, run_dir=str(tmp_path / "run"), wall_time=1.5, **LONG)
+    assert final_of(run)["generation"] == len(run.history)
+    assert run.folder.status() == "finished: 2 s of training done"
+
+
+@pytest.mark.parametrize("which", ["race", "winner"])
+def test_an_interrupt_while_the_best_is_chosen_leaves_the_rules(which: str, tmp_path: Path, monkeypatch: Any) -> None:
+    play = EvolutionStrategy._play
+
+    def interrupted(self: Any, engine: Any, snapshot: Snapshot, episodes: int, first: int) -> list[float]:
+        if first or which == "race":
+            raise KeyboardInterrupt
+        return play(self, engine, snapshot, episodes, first)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EvolutionStrategy, "_play", interrupted)
+        for seed in range(4):
+            with pytest.raises(KeyboardInterrupt):
+                esker.train(Noisy, run_dir=str(tmp_path / f"{seed}"), generations=60, seed=seed, **LONG)
+    for seed in range(4):
+        stopped = esker.resume(
+            tmp_path / f"{seed}", env=Noisy, generations=70, quiet=True, on_generation=lambda row: "enough"
+        )
+        rule = esker.train(
+            Noisy, run_dir=str(tmp_path / f"rule{seed}"), generations=61, seed=seed, on_generation=at_60, **LONG
+        )
+        assert stopped.folder.best_file.read_text() == rule.folder.best_file.read_text()
+        assert wanted(stopped.folder, "best", 61)[1] == []
+
+
+def at_60(row: dict[str, Any]) -> bool:
+    return bool(row["generation"] == 60)
+
+
+def test_a_finished_run_that_is_resumed_with_nothing_to_do_keeps_its_choice(tmp_path: Path, monkeypatch: Any) -> None:
+    run = esker.train(Hill, run_dir=str(tmp_path / "run"), generations=60, **LONG)
+    final, best = final_of(run), run.folder.best_file.read_text()
+    monkeypatch.setattr(EvolutionStrategy, "conclude", None)
+    again = run.resume(quiet=True)
+    assert (final_of(again), again.folder.best_file.read_text()) == (final, best)
+    assert again.folder.status() == "finished: 60 generations done"
+
+
+def test_an_episode_that_fails_for_every_candidate_does_not_decide() -> None:
+    state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
+    state.progress.episodes = 100_000
+
+    def play(snapshot: Snapshot, episodes: int, first: int) -> list[float]:
+        return [math.nan, float(snapshot.generation)] * (episodes // 2)
+
+    row = conclude(state, state, [-900.0] * 5, play)
+    assert (row["best_generation"], row["candidates"]) == (5, {"4": 4.0, "5": 5.0})
+
+
+def test_a_last_centre_that_failed_is_no_number_in_the_final_file() -> None:
+    state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
+    assert conclude(state, state, [math.nan] * 5, lambda *_: [1.0])["center_return"] is None
+
+
+def test_a_copy_for_another_node_has_the_snapshots_that_compete_at_the_end(tmp_path: Path) -> None:
+    run = esker.train(
+        Noisy, run_dir=str(tmp_path / "run"), generations=58, on_generation=lambda row: row["generation"] == 56, **LONG
+    )
+    values = json.loads((run.path / "checkpoints" / run.folder.latest_file.read_text().strip() / "state.json").read_text())
+    compete = {values["best_generation"], values["steady_generation"]}
+    assert len(compete) == 2
+    copies.write(tmp_path / "copy", copies.essentials(run.folder))
+    assert compete <= set(checkpoints.generations(tmp_path / "copy" / "checkpoints"))
+    here, there = (esker.resume(path, env=Noisy, quiet=True, trust=True) for path in (run.path, tmp_path / "copy"))
+    assert final_of(here) == final_of(there)

@@ -162,15 +162,12 @@ class EvolutionStrategy(Center):
         return conclude(record, self, returns, lambda *wanted: self._play(engine, *wanted), few, share)
 
     def _play(self, engine: Evaluates, snapshot: Snapshot, episodes: int, first: int) -> list[float]:
-        """The returns of a snapshot's centre, in episodes of generations to come: no choice was made by them."""
-        config, seen, begin = self.config, self._statistics(snapshot), self.generation + 1 + first
-        returns: list[float] = []
-        for generation in range(begin, begin + math.ceil(episodes / config.center_episodes)):
-            plan = Plan(0, center=config.center_episodes, refuse=self._refuse if config.on_error == "stop" else None)
-            normalizer = seen.normalizer() if self.task.normalize else None
-            engine.evaluate(Job.of_center(snapshot.arrays["center"], normalizer, generation), plan)
-            returns += [result.total for result in plan.of_center()]
-        return returns
+        """The returns of a snapshot's centre, in episodes of a generation to come: no choice was made by them."""
+        normalizer = self._statistics(snapshot).normalizer() if self.task.normalize else None
+        job = Job.of_center(snapshot.arrays["center"], normalizer, self.generation + 1 + first)
+        plan = Plan(0, center=episodes, refuse=self._refuse if self.config.on_error == "stop" else None)
+        engine.evaluate(replace(job, only_center=True), plan)
+        return [result.total for result in plan.of_center()]
 
     def begin_from(self, center: np.ndarray, statistics: Statistics | None = None, reference: Any = None) -> None:
         """Start from given parameters, with the statistics or the reference batch they were trained with."""

@@ -33,6 +33,10 @@ class Record(Protocol):
         """Keep what was seen when the run ended, and let `best` name the checkpoint that it chose."""
         ...
 
+    def concluded(self, generation: int) -> bool:
+        """Whether that is the generation with which it ended, and its best was chosen then."""
+        ...
+
     def checkpoint(self, snapshot: Snapshot, *, best: bool = False, latest: bool = False) -> None: ...
     def prune(self, keep: int | None, spared: Collection[int] = ()) -> None: ...
     def stored(self, generation: int) -> Snapshot | None: ...
@@ -82,10 +86,18 @@ class Outcome:
     goal_reached: bool = False
 
 
-def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: StallDetector | None = None) -> Outcome:
+def train(
+    record: Record,
+    state: State,
+    engine: Any,
+    on_row: OnRow,
+    stalls: StallDetector | None = None,
+    on_end: Callable[[], None] = lambda: None,
+) -> Outcome:
     """Run generations until a stop condition; `on_row` is called with each row and may stop the run.
 
-    `stalls` sees every row; its warning becomes the row's `note`.
+    `stalls` sees every row; its warning becomes the row's `note`. `on_end` is called when all generations are done, before
+    the best is chosen; a run that has chosen already, and goes on for no further generation, keeps its choice.
     """
     config, lap = state.config, stopwatch()
     while (outcome := stop_reason(config, state.progress, state.generation)) is None:
@@ -98,7 +110,8 @@ def train(record: Record, state: State, engine: Any, on_row: OnRow, stalls: Stal
             record.prune(config.keep, state.progress.candidates)
         if reason := on_row(row, returns):
             return Outcome(reason)
-    if (reading := state.conclude(engine, record)) is not None:
+    on_end()
+    if not record.concluded(state.generation) and (reading := state.conclude(engine, record)) is not None:
         record.write_final(reading)
     return outcome
 
@@ -118,7 +131,8 @@ def conclude(
     judged.count_center(state.config, state.generation, returns)
     last = state.snapshot()
     center = statistics.fmean(returns)
-    row: Row = {"generation": state.generation, "center_return": center, "best_return": judged.best_return}
+    seen = center if math.isfinite(center) else None
+    row: Row = {"generation": state.generation, "center_return": seen, "best_return": judged.best_return}
     if judged.best_generation is None:
         return row
     row["best_generation"] = judged.best_generation
@@ -132,20 +146,26 @@ def conclude(
         played = STEADY
         row |= {"best_generation": winner, "best_return": means[winner]}
         row["candidates"] = {str(generation): mean for generation, mean in sorted(means.items())}
-    if row["best_generation"] == last.generation:
-        record.checkpoint(last, best=True)
     best = snapshots.get(row["best_generation"])
     found = [] if best is None else [value for value in play(best, few, played) if math.isfinite(value)]
+    if row["best_generation"] == last.generation:
+        record.checkpoint(last, best=True)
     return row | {"best_mean": statistics.fmean(found), "best_episodes": len(found)} if found else row
 
 
 def _race(snapshots: dict[int, Snapshot], allowed: int, play: Play) -> dict[int, float]:
-    """The mean of each candidate over the same episodes; none where one is alone or too few episodes are allowed."""
+    """The mean of each candidate over the same episodes; none where one is alone or too few episodes are allowed.
+
+    An episode that fails for all of them counts for none; who fails where another does not is no candidate any more.
+    """
     episodes = min(STEADY, allowed // len(snapshots))
     if len(snapshots) < 2 or episodes < CERTAIN:
         return {}
     returns = {generation: play(snapshot, episodes, 0) for generation, snapshot in snapshots.items()}
-    means = {generation: statistics.fmean(values) for generation, values in returns.items() if values}
+    usable = [n for n, values in enumerate(zip(*returns.values(), strict=True)) if any(map(math.isfinite, values))]
+    if not usable:
+        return {}
+    means = {generation: statistics.fmean(values[n] for n in usable) for generation, values in returns.items()}
     return {generation: mean for generation, mean in means.items() if math.isfinite(mean)}
 
 

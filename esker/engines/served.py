@@ -51,7 +51,7 @@ class ServedEngine(LocalEngine):
         except RuntimeError as error:
             raise RunError(f"{self._server.device}: {named_line(error)}") from error
         light = Job.of_center(NOBODY, job.normalizer, job.generation)
-        super().evaluate(replace(light, episode_cap=job.episode_cap), plan)
+        super().evaluate(replace(light, episode_cap=job.episode_cap, only_center=job.only_center), plan)
 
     def close(self) -> None:
         """End the workers, then the server."""

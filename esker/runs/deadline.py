@@ -30,6 +30,10 @@ class Deadline:
         now = time.monotonic()
         self.longest, self.began = max(self.longest, now - self.began), now
 
+    def stop(self) -> None:
+        """All generations are done: what follows is no part of the limit."""
+        self.end = float("inf")
+
     def left(self) -> float:
         """Seconds until the generation under way must be given up."""
         now = time.monotonic()

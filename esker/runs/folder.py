@@ -253,6 +253,11 @@ class RunFolder:
         if chosen is not None and (self.checkpoints / checkpoints.folder_name(chosen)).is_dir():
             checkpoints.point(self.best_file, chosen)
 
+    def concluded(self, generation: int) -> bool:
+        """Whether that is the generation with which it ended, and its best was chosen then."""
+        last = self.judged_rows()[-1:]
+        return len(self.judged_rows()) > len(self.rows()) and last[0]["generation"] == generation
+
     def best_return(self, rows: list[dict[str, Any]] | None = None) -> float | None:
         """The best centre's mean return; `rows`: the last of them suffice."""
         return best_return(self.judged_rows(rows))

@@ -38,6 +38,10 @@ class MemoryRun:
     def write_final(self, reading: dict[str, Any]) -> None:
         """What was seen of the last centre."""
 
+    def concluded(self, generation: int) -> bool:
+        """What was seen of the last centre is not kept."""
+        return False
+
     def write_config(self, config: Any) -> None:
         """The options of what follows."""
 

@@ -11,6 +11,7 @@ from esker.runs import checkpoints
 from esker.runs.files import read_small
 from esker.runs.folder import RunFolder
 from esker.runs.seals import open_json
+from esker.system import disk
 
 
 def wanted(folder: RunFolder, checkpoint: str | int, newest: int) -> tuple[int, list[str]]:
@@ -51,10 +52,9 @@ def _may_be_best(folder: RunFolder, pointed: int, by_journal: int | None, rows: 
 
 def reopen(folder: RunFolder, best: int | None) -> None:
     """A run goes on: what was chosen at its former end is forgotten, and `best` names again the best of the run so far."""
-    there = best is not None and (folder.checkpoints / checkpoints.folder_name(best)).is_dir()
-    if best is not None and there and len(folder.judged_rows()) > len(folder.rows()):
+    if best is not None and (folder.checkpoints / checkpoints.folder_name(best)).is_dir():
         checkpoints.point(folder.best_file, best)
-    (folder.path / "final.json").unlink(missing_ok=True)
+    disk.remove(folder.path / "final.json")
 
 
 def best_by_snapshot(folder: RunFolder, pointed: int) -> int | None:

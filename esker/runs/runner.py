@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from esker.algorithms.algorithm import Engine
-from esker.algorithms.loop import OnRow, Outcome, train
+from esker.algorithms.loop import OnRow, Outcome, stop_reason, train
 from esker.algorithms.observer import Observer, Pulsed, Pulsing, Returns, Row
 from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
@@ -59,8 +59,6 @@ def run(
     for text in session.notices:
         observer.note(text)
     folder.write_status("running")
-    if isinstance(folder, RunFolder):
-        reopen(folder, state.progress.best_generation)
     status, outcome = "failed", None
     try:
         opened = open_engine() if open_engine else session.open(observer)
@@ -68,8 +66,11 @@ def run(
         with terminate_as_interrupt(), contextlib.closing(opened) as engine, deadline(wall_time, spent) as limit:
             if isinstance(observer, Pulsed):
                 observer.pulse(pulse_of(engine, state))
+            if isinstance(folder, RunFolder) and stop_reason(state.config, state.progress, state.generation) is None:
+                reopen(folder, state.progress.best_generation)
             try:
-                outcome = train(folder, state, engine, _counted(on_row, limit), StallDetector.after(folder.rows()))
+                stalls = StallDetector.after(folder.rows())
+                outcome = train(folder, state, engine, _counted(on_row, limit), stalls, limit.stop)
             except OutOfTime:
                 outcome = Outcome(f"{wall_time:g} s of training done; the unfinished generation was dropped")
         status = f"finished: {outcome.reason}"

@@ -8,6 +8,7 @@ some member.
 from __future__ import annotations
 
 import math
+import sys
 import traceback
 from dataclasses import dataclass, replace
 from typing import Any
@@ -158,6 +159,7 @@ class Slots:
 
     def _evaluate(self, job: Job, take: Take, give: Give) -> int:
         self.job = job
+        self.addresses = replace(self.task, center_episodes=sys.maxsize) if job.only_center else self.task
         self.population = job.population.bound(self.noise)
         if isinstance(self.rows, SharedMLPRows):
             self.rows.set_center(job.center)
@@ -269,10 +271,10 @@ class Slots:
     def _start(self, row: int, item: int) -> Result | None:
         """Begin an item's episode in a row; a failure to reset is its result."""
         task, generation = self.task, self.job.generation
-        member, episode = task.address(item)
+        member, episode = self.addresses.address(item)
         self.board[1] = item
         try:
-            observation = self.worlds.reset(row, task.reset_seed(generation, item))
+            observation = self.worlds.reset(row, self.addresses.reset_seed(generation, item))
             if np.shape(observation) != self.observations.shape[1:]:
                 raise ValueError(f"observation has shape {np.shape(observation)}; expected {self.observations.shape[1:]}")
             self.observations[row] = observation
@@ -282,7 +284,7 @@ class Slots:
         self.rows.start(row)
         self.moments[:, row] = 0.0
         self.items[row], self.totals[row], self.signs[row], self.begun[row] = item, 0.0, 0, self.tick
-        self.counted[row] = task.counts_observations(generation, item)
+        self.counted[row] = self.addresses.counts_observations(generation, item)
         cap = None if member is None else self.job.episode_cap  # the centre shows whole episodes
         self.until[row] = self.tick + min(cap or math.inf, self.worlds.limit or math.inf)
         noisy = task.action_noise and member is not None

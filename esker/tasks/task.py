@@ -48,6 +48,7 @@ class Job:
     population: Population
     normalizer: Normalizer | None = None
     episode_cap: int | None = None
+    only_center: bool = False  # every item is an episode of the centre's, however many there are
 
     @property
     def generation(self) -> int:
