@@ -82,10 +82,10 @@ def test_old_ids_stand_for_the_newest_game_with_a_notice():
         assert notices == [f"environment {old} is translated to ALE/Pong-v5, its newest version"]
 
 
-def test_pong_takes_the_convnet_lstm_by_itself():
+def test_pong_takes_the_linear_policy_by_itself():
     asked = configure("PongDeterministic-v3", {})
-    assert (asked.environment.name, asked.config.network) == ("ALE/Pong-v5", "conv-lstm")
-    assert any(notice.startswith("preset pong/conv-lstm") for notice in asked.notices)
+    assert (asked.environment.name, asked.config.network) == ("ALE/Pong-v5", "linear")
+    assert any(notice.startswith("preset pong/ars") for notice in asked.notices)
 
 
 def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
