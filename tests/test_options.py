@@ -99,6 +99,7 @@ SHOWN_ELSEWHERE = {
     "screen_size": "test_atari: test_the_option_changes_what_is_seen",
     "noop_max": "test_atari: test_the_option_changes_what_is_seen",
     "sticky_actions": "test_atari: test_the_option_changes_what_is_seen",
+    "fire": "test_atari: test_without_the_fire_button_the_other_actions_remain",
     "max_frames": "test_atari: test_max_frames_ends_an_episode",
     "max_speed": "test_other_strategies: test_clipup_never_steps_further_than_its_max_speed",
     "momentum": "test_momentum_needs_sgd_and_changes_the_result",
