@@ -17,7 +17,7 @@ def parse(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--population", type=int, default=1024)
     parser.add_argument("--prompts", type=int, default=8)
-    parser.add_argument("--generations", type=int, default=200)
+    parser.add_argument("--generations", type=int, default=350)
     parser.add_argument("--seconds", type=float, help="stop after this time")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--run-dir", help="run folder, for `esker eval`")
@@ -46,7 +46,7 @@ def evolve(
         prompts_per_generation=options.prompts,
         sigma=0.012,
         lr=8.64e-4 * (options.population / 1024) ** 0.5,  # the fewer members, the noisier their gradient
-        lr_decay=0.99,
+        lr_decay=0.993,
         balance=True,
         device=options.device,
         dtype="float32" if options.device == "cpu" else "bfloat16",
