@@ -75,7 +75,7 @@ MUTANTS: dict[str, tuple[Any, int]] = {
     "the epoch check is skipped": (partial(mock.patch.object, NodeEngine, "_obey", without_epoch_check), 6),
     "a snapshot is renamed before it is written": (
         partial(mock.patch.object, checkpoints, "write", renamed_before_it_is_written),
-        32,
+        130,
     ),
     "a commit does not wait for its copies": (
         partial(mock.patch.object, ReplicatedFolder, "_replicate", not_waiting_for_copies),
