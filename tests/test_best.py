@@ -387,3 +387,22 @@ def test_a_copy_for_another_node_has_the_snapshots_that_compete_at_the_end(tmp_p
     assert compete <= set(checkpoints.generations(tmp_path / "copy" / "checkpoints"))
     here, there = (esker.resume(path, env=Noisy, quiet=True, trust=True) for path in (run.path, tmp_path / "copy"))
     assert final_of(here) == final_of(there)
+
+
+def test_an_episode_that_fails_at_the_end_is_named_by_its_own_seed(tmp_path: Path, monkeypatch: Any) -> None:
+    failed: list[int] = []
+
+    class Breaking(Hill):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            if ending and not failed and len(ending) > 5:  # the sixth of the best's: beyond the run's center_episodes
+                failed.append(seed or 0)
+                raise ValueError("broken")
+            ending.extend([1] * bool(ending))
+            return super().reset(seed=seed, options=options)
+
+    ending: list[int] = []
+    play = EvolutionStrategy._play
+    monkeypatch.setattr(EvolutionStrategy, "_play", lambda *given: ending.append(1) or play(*given))
+    with pytest.raises(esker.RunError, match="the centre, episode 5, seed") as caught:
+        esker.train(Breaking, run_dir=str(tmp_path / "run"), generations=2, **LONG)
+    assert f"seed {failed[0]}: ValueError: broken" in str(caught.value)

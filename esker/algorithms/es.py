@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,12 +80,12 @@ class EvolutionStrategy(Center):
             center=self.config.center_episodes,
             unit=2 if self.task.antithetic else 1,
             min_steps=self.config.min_steps,
-            refuse=self._refuse if self.config.on_error == "stop" else None,
+            refuse=self._refusal(self.task, self.generation),
         )
 
-    def _refuse(self, result: Result) -> None:
-        where = self.task.describe(self.generation, result.item)
-        raise RunError(f"{where}: {result.error}\n{result.trace}".rstrip())
+    def _refusal(self, task: Episodes, generation: int) -> Callable[[Result], None] | None:
+        """What stops the run at an episode that failed, and names it; None where such a member ranks last."""
+        return partial(_refuse, task, generation) if self.config.on_error == "stop" else None
 
     def facts(self, plan: Plan, seconds: float) -> Facts:
         """What leaves a complete generation. Statistics are merged in member order, never in order of arrival."""
@@ -99,7 +101,7 @@ class EvolutionStrategy(Center):
         evaluated = sum(r.length for r in plan.results.values())
         fitness = np.array([r.fitness for r in results]).reshape(members).mean(axis=1)
         if np.isnan(fitness).all():  # checked before the commit: the state must be able to move by a fact
-            self._refuse(results[0])
+            _refuse(self.task, self.generation, results[0])
         return Facts(
             generation=np.array([self.generation]),
             fitness=np.where(np.isnan(fitness), -np.inf, fitness),
@@ -154,7 +156,7 @@ class EvolutionStrategy(Center):
 
     def conclude(self, engine: Evaluates, record: Record) -> Row | None:
         """Evaluate the last centre as the next generation would: the same episodes, which are not committed yet."""
-        plan = Plan(0, center=self.config.center_episodes, refuse=self._refuse if self.config.on_error == "stop" else None)
+        plan = Plan(0, center=self.config.center_episodes, refuse=self._refusal(self.task, self.generation))
         engine.evaluate(self.job(), plan)
         returns = [result.total for result in plan.of_center()]
         few = min(CERTAIN, self.strategy.population * self.config.episodes_per_member)
@@ -164,8 +166,9 @@ class EvolutionStrategy(Center):
     def _play(self, engine: Evaluates, snapshot: Snapshot, episodes: int, first: int) -> list[float]:
         """The returns of a snapshot's centre, in episodes of a generation to come: no choice was made by them."""
         normalizer = self._statistics(snapshot).normalizer() if self.task.normalize else None
-        job = Job.of_center(snapshot.arrays["center"], normalizer, self.generation + 1 + first)
-        plan = Plan(0, center=episodes, refuse=self._refuse if self.config.on_error == "stop" else None)
+        generation, task = self.generation + 1 + first, replace(self.task, center_episodes=episodes)
+        job = Job.of_center(snapshot.arrays["center"], normalizer, generation)
+        plan = Plan(0, center=episodes, refuse=self._refusal(task, generation))
         engine.evaluate(replace(job, only_center=True), plan)
         return [result.total for result in plan.of_center()]
 
@@ -203,6 +206,12 @@ class EvolutionStrategy(Center):
         """Free the noise table."""
         if self.table is not None:
             self.table.close()
+
+
+def _refuse(task: Episodes, generation: int, result: Result) -> None:
+    """Raises a RunError that names an episode that failed."""
+    where = task.describe(generation, result.item)
+    raise RunError(f"{where}: {result.error}\n{result.trace}".rstrip())
 
 
 def next_cap(config: SynchronousConfig, cap: int | None, lengths: np.ndarray) -> int | None:
