@@ -39,12 +39,23 @@ def test_episodes_repeat_from_their_seed_on_any_instance_whatever_was_played_bef
     assert reset_is_exact(one)
 
 
-def test_the_start_of_an_episode_is_that_of_gymnasiums_own_preprocessing():
+def test_an_episode_is_that_of_gymnasiums_own_preprocessing():
     from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-    plain = gym.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0, obs_type="grayscale")
+    plain = gym.make("ALE/Breakout-v5", frameskip=1, repeat_action_probability=0.0, obs_type="grayscale")
     theirs = FrameStackObservation(AtariPreprocessing(plain, noop_max=0), 4)
-    assert (play(pong(noop_max=0), 3) == play(theirs, 3)).all()
+    ours = Environment("ALE/Breakout-v5", atari=Atari(noop_max=0)).make()
+    assert (ours.reset(seed=3)[0] == theirs.reset(seed=3)[0]).all()
+    lives = []
+    for action in np.random.default_rng(0).integers(0, 4, 3000):
+        seen, *rest = ours.step(int(action))
+        wanted, *expected = theirs.step(int(action))
+        assert (seen == wanted).all()
+        assert rest == expected
+        lives.append(rest[-1]["lives"])
+        if rest[1]:
+            break
+    assert (lives[0], lives[-1]) == (5, 0)  # a whole game was compared
 
 
 @pytest.mark.parametrize(

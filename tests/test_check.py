@@ -67,6 +67,12 @@ def test_environment_without_a_time_limit_is_warned_of(capsys: pytest.CaptureFix
     assert "--max-episode-steps" in output
 
 
+def test_a_game_is_limited_by_its_frames() -> None:
+    pytest.importorskip("ale_py")
+    report = check_environment("ALE/Pong-v5")
+    assert (report.max_episode_steps, report.warnings) == (27_000, [])  # 108,000 frames, four to a step
+
+
 def test_environment_with_a_limit_and_good_observations_has_no_warning() -> None:
     assert check_environment("CartPole-v1").warnings == []
 

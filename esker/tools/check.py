@@ -85,7 +85,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
     except (Exception, SystemExit) as error:
         raise UsageError(f"environment {name!r} fails when it is stepped: {named_line(error)}{_place(error)}") from error
     preset = for_environment(environment.name, "es")
-    limit = time_limit(env)
+    limit = environment.atari.max_steps if environment.is_atari and environment.atari else time_limit(env)
     assert env.observation_space.shape is not None
     return EnvironmentReport(
         environment=environment.name,

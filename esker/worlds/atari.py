@@ -36,6 +36,11 @@ class Atari:
     max_frames: int = 108_000
 
     @property
+    def max_steps(self) -> int:
+        """The decisions of an episode, at most."""
+        return self.max_frames // self.frame_skip
+
+    @property
     def arguments(self) -> dict[str, Any]:
         """What `gym.make` is given: one frame a step, since the preprocessing skips, and no stickiness of ALE's own."""
         return {
@@ -89,6 +94,9 @@ class StartPool(gym.Wrapper[Any, Any, Any, Any]):
         settings = (game._game, game._game_mode, game._game_difficulty, max_frames)
         self.game = game
         self.pool = self.pools.setdefault(settings, {})
+        # The preprocessing above reads the screen itself, of two frames in four; ALE's own copy of each frame goes unseen.
+        unseen = game.observation_space.sample()
+        game._get_obs = lambda: unseen
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; without a seed, one is drawn."""
