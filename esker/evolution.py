@@ -106,9 +106,10 @@ class Evolution:
     ) -> Evolution:
         """Continue a run folder, bit-identical to never having stopped: nothing is evaluated again.
 
-        `model` gives the layout; its values do not matter. The other arguments are those of `Evolution`: what is not
-        stored (`reward_batch`, `params`, …) is given anew, stop conditions, loggers and workers may be changed, the rest
-        may not. A strategy or logger of another machine's run is imported only if `trust` names its module.
+        The values of `model` that move do not matter; what does not move must be as in the run. The other arguments are
+        those of `Evolution`: what is not stored (`reward_batch`, `params`, …) is given anew, stop conditions, loggers and
+        workers may be changed, the rest may not. A strategy or logger of another machine's run is imported only if `trust`
+        names its module.
         """
         folder = RunFolder.open(Path(run_dir))
         known = {f.name: f for f in fields(EvolutionConfig)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from esker.functions.lowrank.normals import normals, uniforms
 from esker.functions.lowrank.parts import parts_of
 from esker.functions.parameters import FlatParameters, layout_of
 from esker.language import LanguageEvolution, LanguageModel, evaluate, load, packaged, text_loss
+from esker.language.attention import grouped_attention
 from esker.language.evolution import linear_weights
 from esker.language.focus import focused
 from esker.language.generation import Decoding, Generator
@@ -301,12 +303,110 @@ def test_wrong_requests_are_named(language: LanguageModel, tmp_path: Path) -> No
         load(torch.nn.Linear(2, 2), language.tokenizer)
 
 
+@pytest.mark.parametrize(("options", "message"), [
+    ({"stop": "ab"}, "stop is 'ab'; expected a list of strings"),
+    ({"stop": [""]}, "stop holds ''"),
+    ({"temperature": "hot"}, "temperature is 'hot'"),
+    ({"focus": "much"}, "focus is 'much'"),
+    ({"seed": "abc"}, "seed is 'abc'; expected a whole number"),
+    ({"evaluations_per_member": 4}, "use prompts_per_generation"),
+    ({"on_error": "worst"}, "on_error is not an option of a language evolution"),
+    ({"noise": "counter"}, "noise is not an option of a language evolution"),
+])  # fmt: skip
+def test_options_that_fit_no_language_model_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        LanguageEvolution(tiny(), PROMPTS, letters, **{**SMALL, **options})
+
+
+def test_a_string_is_no_list_of_texts(language: LanguageModel, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"prompts is '1\+2='; expected a list of strings"):
+        LanguageEvolution(language, "1+2=", letters, **SMALL)
+    with pytest.raises(UsageError, match="texts is 'abc'; expected a list of strings"):
+        text_loss(language, "abc")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file; expected a folder"):
+        LanguageEvolution(language, PROMPTS, letters, **SMALL).save(tmp_path / "file")
+
+
+def test_held_out_prompts_are_completed_greedily_at_any_temperature() -> None:
+    found = []
+    for temperature in (0.0, 1.0):
+        run = LanguageEvolution(tiny(), PROMPTS, letters, held_out=["9+9=", "b"], temperature=temperature, **SMALL)
+        run.run(1)
+        found.append(run.held_out[0].examples)
+    assert found[0] == found[1]
+
+
+def test_a_resume_with_other_prompts_options_or_weights_is_refused(tmp_path: Path) -> None:
+    options = {**SMALL, "held_out": ["9+9="]}
+    LanguageEvolution(tiny(), PROMPTS, letters, run_dir=str(tmp_path), **options).run(2)
+    kept = (tmp_path / "language.json").read_text()
+    again: dict[str, Any] = {"max_new_tokens": 4, "evaluate_every": 2, "quiet": True}
+    for prompts, changed, message in (
+        (PROMPTS[:2], {}, "prompts, template or held_out are not those of the run"),
+        (PROMPTS, {"temperature": 1.0}, "temperature is 1.0, and the run has 0.0"),
+        (PROMPTS, {"max_new_tokens": 5}, "max_new_tokens is 5, and the run has 4"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            LanguageEvolution.resume(tmp_path, tiny(), prompts, letters, **{**again, **changed})
+    with pytest.raises(UsageError, match="frozen parameters"):
+        LanguageEvolution.resume(tmp_path, tiny(5), PROMPTS, letters, **again)
+    resumed = LanguageEvolution.resume(tmp_path, tiny(), PROMPTS, letters, **again)  # the held-out prompts are known
+    assert json.loads((tmp_path / "language.json").read_text()) == json.loads(kept)
+    resumed.run(1)
+    assert [row.generation for row in resumed.held_out] == [2]
+
+
+def test_out_of_memory_is_printed_and_loses_no_held_out_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate, calls = Generator.__call__, []
+
+    def limited(self: Generator, *given: Any) -> torch.Tensor:
+        calls.append(self.rows)
+        if len(calls) == 1:  # the held-out prompts of the first generation
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(self, *given)
+
+    monkeypatch.setattr(Generator, "__call__", limited)
+    run = LanguageEvolution(tiny(), PROMPTS, letters, held_out=["9+9="], **{**SMALL, "quiet": False})
+    run.run(1)
+    assert "out of memory on cpu: continuing with 4 members at a time" in capsys.readouterr().out
+    assert [row.generation for row in run.held_out] == [0]
+
+
+def test_every_token_that_ends_a_turn_ends_a_completion() -> None:
+    model = tiny()
+    model.model.generation_config.eos_token_id = [1, 8]
+    assert load(model.model, model.tokenizer).end_ids == (1, 8)
+
+
+def test_attention_that_is_not_computed_here_is_refused(language: LanguageModel) -> None:
+    def generated() -> torch.Tensor:
+        make = Generator(language.model, len(PROMPTS), 8, Decoding(2, language.end_ids, language.pad_id))
+        return completions(make, language, PROMPTS)
+
+    language.model.config.sliding_window = 8
+    with pytest.raises(UsageError, match=r"sees 8 tokens \(sliding_window\), and prompt and completion have 10"):
+        generated()
+    language.model.config.sliding_window = None
+    query = torch.zeros(1, 2, 1, 4)
+    with pytest.raises(UsageError, match="scores that are capped"):
+        grouped_attention(torch.nn.Identity(), query, query, query, torch.zeros(1, 1, 1, 1), softcap=30.0)
+    from transformers import BloomConfig, BloomForCausalLM
+
+    bloom = BloomForCausalLM(BloomConfig(vocab_size=32, hidden_size=16, n_layer=1, n_head=2))
+    language = replace(language, model=bloom.eval())
+    with pytest.raises(UsageError, match="a BloomForCausalLM is not generated from"):
+        generated()
+
+
 def test_a_tokenizer_without_padding_takes_the_end_token_or_is_refused(language: LanguageModel) -> None:
     language.tokenizer.pad_token = None
     language.model.config.pad_token_id = None
     assert load(language.model, language.tokenizer).pad_id == language.end_ids[0]
     language.tokenizer.eos_token = None
-    language.model.config.eos_token_id = None
+    language.model.config.eos_token_id = language.model.generation_config.eos_token_id = None
     with pytest.raises(UsageError, match="no token to pad with"):
         load(language.model, language.tokenizer)
 
@@ -324,8 +424,9 @@ def test_a_folder_that_would_execute_code_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), None, "good"])
 def test_a_score_that_is_no_number_stops_the_run(value: Any) -> None:
-    with pytest.raises(RunError, match="score returned"):
+    with pytest.raises(RunError, match=r"members 0 to 7, seed \d+: score returned") as raised:
         LanguageEvolution(tiny(), PROMPTS, lambda prompt, completion: value, **SMALL).run(1)
+    assert "Traceback" not in str(raised.value)
 
 
 def test_the_packaged_model_is_found_or_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

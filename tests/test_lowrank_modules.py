@@ -272,6 +272,17 @@ def test_a_module_whose_members_would_be_mixed_up_is_refused(make: type[nn.Modul
         evolution.run(1)
 
 
+def test_a_call_with_plain_values_beside_its_tensors_is_checked_too() -> None:
+    class Flagged(SequenceFirst):
+        def forward(self, x: torch.Tensor, mask: Any = None, use_cache: bool = True) -> torch.Tensor:
+            return super().forward(x)
+
+    inputs = torch.randn(2, 3, 6)
+    reward = lambda m: m(inputs, mask=None, use_cache=False).flatten(1).mean(1)  # noqa: E731
+    with pytest.raises(UsageError, match="away from the first axis"):
+        esker.Evolution(Flagged(), reward_batch=reward, sigma=1.0, **FAST).run(1)
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"rank": 3}, r"rank is 3, and '2.weight' is a 1×8 matrix; use rank=1"),
     ({"noise": "counter", "rank": 2}, "rank is for noise='low-rank'"),
@@ -326,6 +337,67 @@ def test_out_of_memory_makes_chunks_smaller_and_is_reported() -> None:
     assert any("6 members at a time" in text for text in evolution.notices)
     _, whole = evolve(1)
     assert evolution.history[0]["return_mean"] == pytest.approx(whole.history[0]["return_mean"], rel=1e-5)
+
+
+def test_chunks_that_hold_many_evaluations_of_the_centre_shrink_to_a_single_pair() -> None:
+    sizes = []
+
+    def greedy(members: LowRankMembers) -> torch.Tensor:
+        sizes.append(len(members))
+        raise torch.OutOfMemoryError("out of memory")
+
+    with pytest.raises(RunError, match="no memory for a single pair"):
+        esker.Evolution(model(), reward_batch=greedy, center_evaluations=8, **FAST).run(1)
+    assert sizes == [20, 14, 10]  # six pairs, three, one, each beside four for the centre
+
+
+def weights_of(seen: list[torch.Tensor], generations: int, int8: bool) -> list[torch.Tensor]:
+    """The centre before every generation of a run whose reward makes weights grow; `seen`: as it was evaluated."""
+    torch.manual_seed(0)
+    module, centers = nn.Sequential(nn.Linear(4, 8, bias=False)), []
+
+    def reward(members: LowRankMembers) -> torch.Tensor:
+        out = members(torch.eye(4))
+        seen.append(out[-1].T.clone())
+        centers.append(evolution.strategy.center.clone().view(8, 4))
+        return out.flatten(1).sum(1)
+
+    options: dict[str, Any] = {"population": 16, "sigma": 0.05, "lr": 0.1, "final": "last", "quiet": True}
+    evolution = esker.Evolution(module, reward_batch=reward, noise="low-rank", int8=int8, **options)
+    evolution.run(generations)
+    return centers
+
+
+def test_the_scales_of_int8_weights_follow_the_centre() -> None:
+    seen: list[torch.Tensor] = []
+    centers = weights_of(seen, 20, int8=True)
+    assert float(centers[-1].abs().max()) > 3 * float(centers[0].abs().max())
+    for center, evaluated in zip(centers, seen, strict=True):
+        steps = center.abs().amax(1, keepdim=True) / 127
+        assert bool(((center - evaluated).abs() <= 0.51 * steps).all())
+
+
+def test_an_int8_run_resumes_with_equal_bits(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"int8": True, "final": "last", **FAST}
+    whole = esker.Evolution(model(), reward_batch=target, **options)
+    whole.run(9)
+    begun = esker.Evolution(model(), reward_batch=target, run_dir=str(tmp_path), **options)
+    begun.run(4)
+    resumed = esker.Evolution.resume(tmp_path, model(), reward_batch=target)
+    resumed.run(5)
+    assert torch.equal(resumed.strategy.center, whole.strategy.center)
+
+
+def test_a_resume_with_other_frozen_parameters_is_refused(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"params": "0.*", **FAST}
+    esker.Evolution(model(), reward_batch=target, run_dir=str(tmp_path), **options).run(2)
+    other = model()
+    with torch.no_grad():
+        other[2].weight.add_(1.0)
+    with pytest.raises(UsageError, match="frozen parameters or buffers are not those"):
+        esker.Evolution.resume(tmp_path, other, reward_batch=target, params="0.*")
+    resumed = esker.Evolution.resume(tmp_path, other, reward_batch=target, params="0.*", inexact=True)
+    assert any("not bit-identically" in text for text in resumed.notices)
 
 
 def test_int8_weights_are_within_half_a_step_and_members_keep_their_noise() -> None:

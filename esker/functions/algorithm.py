@@ -18,7 +18,7 @@ from esker.functions.lowrank.batches import LowRankBatches
 from esker.functions.lowrank.parts import parts_of
 from esker.functions.lowrank.state import LowRankEvolution
 from esker.functions.parameters import FlatParameters
-from esker.functions.problem import Problem, again, machine, remedy, start_of
+from esker.functions.problem import Problem, again, machine, remedy, start_of, still
 from esker.functions.reward import Function, call_of
 from esker.functions.state import FunctionEvolution
 from esker.functions.task import Functions, resolve_device
@@ -114,12 +114,14 @@ def _compare(config: EvolutionConfig, flat: FlatParameters, task: Functions | Ba
         raise UsageError("the model's moving parameters are not those of the run")
     if about.get("batched") is not isinstance(task, BatchTask):
         raise UsageError(f"the run was made with {'reward_batch' if about.get('batched') else 'reward'}; give that")
-    if about.get("fingerprint") == machine(resolve_device(task.device), isinstance(task, LowRankBatches)):
-        return []
-    text = "this machine computes other bits than the one the run began on"
-    if not config.inexact:
-        raise UsageError(f"{text}; to continue anyway, add inexact=True")
-    return [f"{text}: continuing, not bit-identically"]
+    differences = []
+    if about.get("still") not in (None, still(flat)):
+        differences.append("the model's frozen parameters or buffers are not those that the run began with")
+    if about.get("fingerprint") != machine(resolve_device(task.device), isinstance(task, LowRankBatches)):
+        differences.append("this machine computes other bits than the one the run began on")
+    if differences and not config.inexact:
+        raise UsageError(f"{', and '.join(differences)}; to continue anyway, add inexact=True")
+    return [f"{text}: continuing, not bit-identically" for text in differences]
 
 
 def _no_environment(config: Any) -> dict[str, Any]:

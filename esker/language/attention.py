@@ -10,7 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from esker.errors import UsageError
+
 NAME = "esker_grouped"
+UNKNOWN = {"softcap": "scores that are capped (softcap)", "s_aux": "attention sinks (s_aux)"}
 
 
 def grouped_attention(
@@ -22,7 +25,13 @@ def grouped_attention(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """(rows, n, heads, size) from (rows, heads, n, size) queries; the mask is added, (rows, 1, n, keys)."""
+    """(rows, n, heads, size) from (rows, heads, n, size) queries; the mask is added, (rows, 1, n, keys).
+
+    Scores that are capped, or attention with sinks, raise UsageError: both would be left out silently.
+    """
+    unknown = [name for name in ("softcap", "s_aux") if others.get(name) is not None]
+    if unknown:
+        raise UsageError(f"the model's attention has {UNKNOWN[unknown[0]]}, which generation here does not compute")
     rows, heads, n, size = query.shape
     shared = key.shape[1]
     groups = heads // shared

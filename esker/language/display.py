@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console, Group
@@ -10,10 +11,33 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from esker.algorithms.observer import Row
+from esker.errors import Damage
 from esker.language.task import HeldOut
 
 LINES_EVERY = 10  # generations between lines where there is no terminal
 WIDTH = 60  # characters of a prompt or completion that are shown
+
+
+class Notices:
+    """Follows a run for its notices alone; damage is printed by the evolution itself."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+
+    def begin(self, config: Any, folder: Any, rows: list[Row]) -> None:
+        """Rows are shown as the task makes them."""
+
+    def generation(self, row: Row, returns: Any = None) -> None:
+        """Likewise."""
+
+    def note(self, text: str) -> None:
+        """A notice for the user."""
+        if not isinstance(text, Damage):
+            self._show(text)
+
+    def end(self, reason: str) -> None:
+        """The display ends with the call of `run`."""
 
 
 class Display:

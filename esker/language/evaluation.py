@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from esker.language.arguments import check_texts
 from esker.language.generation import Decoding, Generator, Speedups
 from esker.language.models import LanguageModel
 from esker.language.prompts import Tokens, stop_ids
@@ -34,6 +35,7 @@ def evaluate(
 
 def text_loss(language: LanguageModel, texts: Sequence[str], length: int = 256) -> float:
     """Mean negative log-likelihood of a token of plain text, in windows of `length` tokens: what forgetting raises."""
+    check_texts("texts", texts)
     device, total, count = next(language.model.parameters()).device, 0.0, 0
     with torch.no_grad():
         for text in texts:

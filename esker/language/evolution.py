@@ -16,14 +16,15 @@ from esker.algorithms.observer import Row
 from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.functions.parameters import Filter
-from esker.language.display import Display
+from esker.language.arguments import check_choices, check_counts
+from esker.language.display import Display, Notices
 from esker.language.evaluation import evaluate
 from esker.language.export import save_adapter, save_folder
 from esker.language.generation import Decoding, Speedups
 from esker.language.models import LanguageModel
 from esker.language.prompts import Tokens, chat, stop_ids, tokenize
 from esker.language.scoring import Score
-from esker.language.stored import Stored, remember, score_path
+from esker.language.stored import Stored, digest, recalled, refuse_changes, remember, score_path
 from esker.language.task import HeldOut, LanguageTask
 
 DEFAULTS: dict[str, Any] = {
@@ -74,10 +75,13 @@ class LanguageEvolution:
         _folder: Path | None = None,
         **options: Any,
     ) -> None:
-        _check(prompts_per_generation, max_new_tokens, temperature, evaluate_every, focus)
+        check_counts(prompts_per_generation, max_new_tokens, evaluate_every)
+        check_choices(temperature, focus, stop, options)
+        former = None if _folder is None else recalled(_folder)
+        if held_out is None and former is not None:
+            held_out = former.prompts or None
         self.language = language
-        self.quiet = bool(options.get("quiet", False))
-        self.display = Display(self.quiet)
+        self.display = Display(bool(options.get("quiet", False)))
         self.held_out: list[HeldOut] = []
         self._stop, self._right, self._on_iteration, self._on_held_out = stop, right, on_iteration, on_held_out
         self._template = template or (_chat_template(language) if chat else None)
@@ -91,7 +95,7 @@ class LanguageEvolution:
             decoding=decoding,
             stop=stop,
             prompts_per_generation=prompts_per_generation,
-            seed=int(options.get("seed", 0)),
+            seed=options.get("seed", 0),
             right=right,
             evaluate_every=evaluate_every,
             balance=balance,
@@ -100,21 +104,21 @@ class LanguageEvolution:
             note=self.display.note,
             on_held_out=self._held_out,
         )
-        arguments: dict[str, Any] = {
-            "reward_batch": self.task,
-            "params": linear_weights(language.model) if params is None else params,
-            "on_iteration": self._row,
-        }
+        refuse_changes(former, stored := self._stored())
         self._start = {name: value.detach().clone() for name, value in language.model.named_parameters()}
-        self.evolution = self._evolution(arguments, options, _folder)
+        self.evolution = self._evolution(linear_weights(language.model) if params is None else params, options, _folder)
         self.task.seed = self.evolution.config.seed
-        self._remember(_folder or self.evolution.config.run_dir)
+        if (folder := _folder or self.evolution.config.run_dir) is not None:
+            remember(Path(folder), stored, score)
 
     @classmethod
     def resume(
         cls, run_dir: str | Path, language: LanguageModel, prompts: Sequence[str], score: Score, **arguments: Any
     ) -> Any:
-        """Continue a run folder; the model as it was before the run, prompts, score and their options are given again."""
+        """Continue a run folder; the model as it was before the run, prompts, score and their options are given again.
+
+        A model, prompts or options of decoding that are not those of the run raise UsageError.
+        """
         return cls(language, prompts, score, _folder=Path(run_dir), **arguments)
 
     def run(self, generations: int) -> LanguageModel:
@@ -143,28 +147,46 @@ class LanguageEvolution:
 
     def _tokens(self, prompts: Sequence[str], held_out: Sequence[str] | None, new: int) -> tuple[Tokens, Tokens | None]:
         """Both sets in one length, since a generator has one shape."""
-        train = tokenize(self.language, list(prompts), new, self._template)
+        train = tokenize(self.language, prompts, new, self._template)
         if held_out is None:
             return train, None
-        held = tokenize(self.language, list(held_out), new, self._template, train.ids.shape[1])
-        return tokenize(self.language, list(prompts), new, self._template, held.ids.shape[1]), held
+        held = tokenize(self.language, held_out, new, self._template, train.ids.shape[1])
+        return tokenize(self.language, prompts, new, self._template, held.ids.shape[1]), held
 
-    def _evolution(self, arguments: dict[str, Any], options: dict[str, Any], folder: Path | None) -> Evolution:
-        """A new evolution, or that of a run folder."""
+    def _evolution(self, params: Filter, options: dict[str, Any], folder: Path | None) -> Evolution:
+        """A new evolution, or that of a run folder. It prints nothing itself: rows and notices go to the display."""
+        arguments: dict[str, Any] = {"reward_batch": self.task, "params": params, "on_iteration": self._row}
+        shown = {"observer": Notices(self.display.note)}
         if folder is None:
-            chosen = {**DEFAULTS, **options, "quiet": True}
+            chosen = {**DEFAULTS, **shown, **options, "quiet": True}
             return Evolution(self.language.model, noise="low-rank", **arguments, **chosen)
-        return Evolution.resume(folder, self.language.model, **arguments, **{**options, "quiet": True})
+        return Evolution.resume(folder, self.language.model, **arguments, **{**shown, **options, "quiet": True})
 
-    def _remember(self, folder: Path | str | None) -> None:
-        """Keep what `esker eval` needs, where there is a run folder."""
-        if folder is None:
-            return
-        held = [] if self.task.held_out is None else list(self.task.held_out.texts)
+    def _stored(self) -> Stored:
+        """What `esker eval` needs, and what a resumed run must have in common with its beginning."""
+        task, decoding = self.task, self.task.decoding
+        held = [] if task.held_out is None else list(task.held_out.texts)
         whole = held if self._template is None else [self._template(prompt) for prompt in held]
-        new, path = self.task.decoding.max_new_tokens, score_path(self.task.score)
-        stored = Stored(self.language.source, path, held, whole, self._template is None, new, list(self._stop), self._right)
-        remember(Path(folder), stored, self.task.score)
+        return Stored(
+            model=self.language.source,
+            score=score_path(task.score),
+            prompts=held,
+            whole=whole,
+            special=self._template is None,
+            max_new_tokens=decoding.max_new_tokens,
+            stop=list(self._stop),
+            right=self._right,
+            decided={
+                "prompts": digest(task.train),
+                "max_new_tokens": decoding.max_new_tokens,
+                "stop": list(self._stop),
+                "temperature": decoding.temperature,
+                "prompts_per_generation": task.prompts_per_generation,
+                "balance": task.balance,
+                "focus": task.focus,
+                "right": self._right if task.focus else None,
+            },
+        )
 
     def _held_out(self, found: HeldOut) -> None:
         self.held_out.append(found)
@@ -197,13 +219,3 @@ def linear_weights(model: Any) -> list[str]:
 def _chat_template(language: LanguageModel) -> Callable[[str], str]:
     chat(language, "?")  # a tokenizer without a template is refused here
     return partial(chat, language)
-
-
-def _check(prompts: int, new_tokens: int, temperature: float, every: int, focus: float) -> None:
-    for name, value in (("prompts_per_generation", prompts), ("max_new_tokens", new_tokens), ("evaluate_every", every)):
-        if not isinstance(value, int) or value < 1:
-            raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
-    if not temperature >= 0:
-        raise UsageError(f"temperature is {temperature!r}; expected a number of at least 0")
-    if not 0 <= focus <= 1:
-        raise UsageError(f"focus is {focus!r}; expected a share between 0 and 1")

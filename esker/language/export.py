@@ -16,7 +16,9 @@ from esker.language.models import LanguageModel
 
 
 def save_folder(language: LanguageModel, folder: Path) -> Path:
-    """A folder that `AutoModelForCausalLM.from_pretrained` and `esker.language.load` read."""
+    """A folder that `AutoModelForCausalLM.from_pretrained` and `esker.language.load` read. A file raises UsageError."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{str(folder)!r} is a file; expected a folder to write the model into")
     language.model.save_pretrained(folder)
     language.tokenizer.save_pretrained(folder)
     return folder

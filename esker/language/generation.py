@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from esker.errors import named_line
+from esker.errors import UsageError, named_line
 from esker.language.attention import attending_in_groups
 from esker.language.cache import FixedCache, Slot
 
@@ -53,6 +53,8 @@ class Generator:
         speedups: Speedups | None = None,
         note: Callable[[str], None] = print,
     ) -> None:
+        _refuse_window(model, length + decoding.max_new_tokens)
+        _uncompile(model)  # a generator of another shape may have left its cache in there
         like = next(model.parameters())
         self.model, self.rows, self.length, self.decoding = model, rows, length, decoding
         self.speedups, self.note, self.device = speedups or Speedups(), note, like.device
@@ -67,15 +69,20 @@ class Generator:
         self.column = self._integers(1)
         self.out = self._integers(rows, width)
         self.noise = torch.zeros(rows, width, device=self.device)
+        self.greedy = torch.ones((), dtype=torch.bool, device=self.device)  # no noise was given
         self.stops = torch.tensor(decoding.stop_ids, dtype=torch.int64, device=self.device)
         self._fill: Callable[[], None] = self._prompt_pass
         self._next: Callable[[], None] = self._step
         self._ready = False
 
     def __call__(self, prompt: torch.Tensor, valid: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
-        """(rows, max_new_tokens) token ids; what follows a stop is padding. `noise` are uniform numbers for sampling."""
+        """(rows, max_new_tokens) token ids; what follows a stop is padding.
+
+        `noise` are uniform numbers for sampling; without them, the most likely tokens are taken at any temperature.
+        """
         self.prompt.copy_(prompt)
         self.valid.copy_(valid)
+        self.greedy.fill_(noise is None)
         if noise is not None:
             self.noise[:, : noise.shape[1]] = noise
         with torch.no_grad(), plain_kernels(), attending_in_groups(self.model):
@@ -128,7 +135,9 @@ class Generator:
 
     def _take(self, logits: torch.Tensor) -> None:
         """Choose the next token of every row and write it down."""
-        chosen = logits.argmax(-1) if self.decoding.temperature == 0 else self._sampled(logits)
+        chosen = logits.argmax(-1)
+        if self.decoding.temperature:
+            chosen = torch.where(self.greedy, chosen, self._sampled(logits))
         chosen = torch.where(self.done, self.decoding.pad_id, chosen)
         self.out.index_copy_(1, self.column, chosen[:, None])
         self.done |= (chosen[:, None] == self.stops).any(1)
@@ -144,8 +153,14 @@ class Generator:
     def _prepare(self) -> None:
         """Warm up, then compile and capture as asked."""
         self._ready = True
-        self._prompt_pass()
-        self._step()
+        try:
+            self._prompt_pass()
+            self._step()
+        except (torch.OutOfMemoryError, UsageError):
+            raise
+        except Exception as error:  # positions, caches and masks of another kind
+            kind = type(self.model).__name__
+            raise UsageError(f"a {kind} is not generated from by batched attention: {named_line(error)}") from error
         if self.speedups.compile:
             self._try("compiling", self._compile)
         if self.speedups.capture and self.device.type == "cuda":
@@ -202,7 +217,20 @@ def _attentions(model: nn.Module, cache: FixedCache) -> list[tuple[Any, Slot]]:
     return found
 
 
+def _refuse_window(model: Any, tokens: int) -> None:
+    """Refuse a model whose attention would see fewer tokens than a sequence has. Raises UsageError."""
+    config = model.config
+    window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    if window is not None and window < tokens:
+        raise UsageError(
+            f"the model's attention sees {window} tokens (sliding_window), and prompt and completion have {tokens}; "
+            "shorten prompts or max_new_tokens"
+        )
+
+
 def _uncompile(model: nn.Module) -> None:
+    if not any("layer_number" in part.__dict__ for part in model.modules()):
+        return  # never compiled here
     for part in model.modules():
         part._compiled_call_impl = None
         if "layer_number" in part.__dict__:

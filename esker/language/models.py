@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from esker.errors import UsageError, first_line
+from esker.errors import UsageError, first_line, named_line
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def _from_folder(path: Path, tokenizer: Any) -> LanguageModel:
         options = {"local_files_only": True, "trust_remote_code": False}
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, use_safetensors=True, **options)
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(path, **options)
-    except (OSError, ValueError, ImportError) as error:
-        raise UsageError(f"{str(path)!r} is not a causal model that can be loaded: {first_line(error)}") from None
+    except Exception as error:  # damaged files raise what their libraries like
+        raise UsageError(f"{str(path)!r} is not a causal model that can be loaded: {named_line(error)}") from None
     return _checked(model, tokenizer)
 
 
@@ -107,8 +107,8 @@ def _from_gguf(path: Path, tokenizer: Any) -> LanguageModel:
         raise UsageError(
             f"GGUF files need gguf and accelerate: pip install 'esker[language]' ({first_line(error)})"
         ) from None
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{str(path)!r} cannot be loaded: {first_line(error)}") from None
+    except Exception as error:
+        raise UsageError(f"{str(path)!r} cannot be loaded: {named_line(error)}") from None
     _forget_quantization(model)
     return _checked(model, tokenizer)
 
@@ -126,7 +126,13 @@ def _forget_quantization(model: Any) -> None:
 def _checked(model: Any, tokenizer: Any) -> LanguageModel:
     if getattr(model, "config", None) is None or getattr(model, "get_output_embeddings", lambda: None)() is None:
         raise UsageError(f"a {type(model).__name__} cannot continue text; expected a causal model of transformers")
-    ends = _ids(model.config.eos_token_id) or _ids(getattr(tokenizer, "eos_token_id", None))
+    holders = (
+        model.config,
+        getattr(model, "generation_config", None),
+        tokenizer,
+    )  # chat models name the end of a turn in one
+    found = [number for holder in holders for number in _ids(getattr(holder, "eos_token_id", None))]
+    ends = tuple(dict.fromkeys(found))
     pads = _ids(tokenizer.pad_token_id) or _ids(getattr(model.config, "pad_token_id", None)) or ends
     if not pads:
         raise UsageError(

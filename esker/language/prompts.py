@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from esker.errors import UsageError
+from esker.language.arguments import check_texts
 from esker.language.models import LanguageModel
 
 
@@ -47,9 +48,7 @@ def tokenize(
     """
     if not prompts:
         raise UsageError("there are no prompts; expected at least one")
-    for prompt in prompts:
-        if not isinstance(prompt, str) or not prompt:
-            raise UsageError(f"a prompt is {prompt!r}; expected text")
+    check_texts("prompts", prompts)
     whole = [template(prompt) for prompt in prompts] if template else list(prompts)
     return encode(language, prompts, whole, new_tokens, template is None, length)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ class Stored:
     max_new_tokens: int
     stop: list[str]
     right: float
+    decided: dict[str, Any] = field(default_factory=dict)  # what a resumed run must have in common; old folders: nothing
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,26 @@ def remember(folder: Path, stored: Stored, score: Any) -> None:
         file = getattr(sys.modules.get(score.__module__), "__file__", None)
         roots = [str(Path(file).resolve().parent)] if file else []
         record_run(str(RunFolder.open(folder).about()["run"]), {"score": stored.score}, roots)
+
+
+def recalled(folder: Path) -> Stored | None:
+    """What a run folder has kept; None where it has kept nothing."""
+    return _read(folder / FILE) if (folder / FILE).exists() else None
+
+
+def digest(tokens: Tokens) -> str:
+    """A digest of prompts as the model reads them."""
+    return hashlib.sha256(tokens.ids.cpu().numpy().tobytes() + tokens.valid.cpu().numpy().tobytes()).hexdigest()[:16]
+
+
+def refuse_changes(former: Stored | None, now: Stored) -> None:
+    """Refuse to continue with prompts or options that are not those of the run. Raises UsageError."""
+    for name, value in former.decided.items() if former else ():
+        if now.decided[name] == value:
+            continue
+        if name == "prompts":
+            raise UsageError("prompts, template or held_out are not those of the run; give the same ones, in the same order")
+        raise UsageError(f"{name} is {now.decided[name]!r}, and the run has {value!r}; a resumed run cannot change it")
 
 
 def score_path(score: Any) -> str | None:
@@ -93,7 +115,7 @@ def evaluate_run(path: str | Path, prompts: int = 100, checkpoint: str | int = "
     tokens = encode(language, stored.prompts[:prompts], stored.whole[:prompts], stored.max_new_tokens, stored.special)
     rows = _complete(language, tokens, stored)
     scored = score_rows(language, tokens.texts, torch.arange(len(tokens)), rows, score, stored.stop)
-    ends = torch.tensor([*language.end_ids])
+    ends = torch.tensor(stop_ids(language, stored.stop))
     lengths = (~torch.isin(rows, ends)).cumprod(1).sum(1).tolist()
     evaluation = Evaluation(scored.by_row.tolist(), lengths, generation)
     return Result(evaluation, held_out(generation, scored, tokens, stored.right), notices)

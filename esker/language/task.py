@@ -68,8 +68,8 @@ class LanguageTask:
         make = self._generator_for(members)
         wanted = self.held_out is not None and generation % self.evaluate_every == 0
         if wanted and not members.start and self._at != generation:  # by the engine that evaluates the first members
-            self._at = generation
             self._evaluate(members, make, generation)
+            self._at = generation  # not before: out of memory, the chunk is tried again
         chosen = self._chosen(generation, members)
         owners = chosen.to(make.device).repeat(len(members))
         prompts = self._on(make.device)
@@ -143,7 +143,7 @@ class LanguageTask:
         """The centre on the held-out prompts, in the shape of a generation, with every member at the centre."""
         assert self.held_out is not None
         with members.loaded.centered():
-            rows = complete(make, self.held_out, self._half(make))
+            rows = complete(make, self.held_out)
         owners = torch.arange(len(self.held_out))
         scored = self._scored(self.held_out, owners, rows.cpu())
         found = held_out(generation, scored, self.held_out, self.right)
@@ -177,17 +177,14 @@ class LanguageTask:
             if self.on_held_out is not None:
                 self.on_held_out(found)
 
-    def _half(self, make: Generator) -> torch.Tensor | None:
-        return None if self.decoding.temperature == 0 else torch.full_like(make.noise, 0.5)
 
-
-def complete(make: Generator, prompts: Tokens, noise: torch.Tensor | None = None) -> torch.Tensor:
-    """Completions of any number of prompts by a generator of fixed shape, in as many passes as it takes."""
+def complete(make: Generator, prompts: Tokens) -> torch.Tensor:
+    """The most likely completions of any number of prompts by a generator of fixed shape, in as many passes as it takes."""
     ids, valid = prompts.ids.to(make.device), prompts.valid.to(make.device)
     parts = []
     for start in range(0, len(prompts), make.rows):
         index = torch.arange(start, start + make.rows, device=make.device).clamp(max=len(prompts) - 1)
-        rows = make(ids[index], valid[index], noise)
+        rows = make(ids[index], valid[index])
         parts.append(rows[: min(make.rows, len(prompts) - start)].clone())
     return torch.cat(parts)
 

@@ -67,11 +67,11 @@ class LowRankEngine:
         mixing = training_statistics(self.module)
         if mixing is not None:
             raise UsageError(f"layer {mixing!r} takes statistics of its batch, which mixes members; call model.eval() first")
+        self._origin = Origin(self.module)  # of the module as it came: the scales of int8 weights move with the centre
         if task.int8:
             round_weights(self.module, task.parts)
         self.flat = FlatParameters(self.module, task.layout)
         self.mirror = 2 if task.antithetic else 1
-        self._origin = Origin(self.module)
         self._members: LowRankMembers | None = None
         self._size = task.members_per_batch or (CPU_MEMBERS if self.device.type == "cpu" else None)
         self._checked = False
@@ -84,7 +84,7 @@ class LowRankEngine:
             try:
                 start += self.chunk(job.strategy, start, plan)
             except torch.OutOfMemoryError as error:
-                self._halve(error)
+                self._halve(error, self._spare(plan))
 
     def chunk(self, strategy: LowRankES, start: int, plan: Batch) -> int:
         """Evaluate the directions from `start` on; the centre's evaluations follow the members of the first chunk."""
@@ -97,7 +97,7 @@ class LowRankEngine:
         return -(-directions // -(-directions // min(most, directions)))
 
     def _chunk(self, strategy: LowRankES, start: int, plan: Batch) -> int:
-        count, spare = len(plan.fitness) // self.mirror, -(-len(plan.center) // self.mirror)
+        count, spare = len(plan.fitness) // self.mirror, self._spare(plan)
         members = self._loaded(count, spare)
         chosen = range(start, min(start + members.loaded.directions - spare, count))
         members.generation, members.start = strategy.generation, start
@@ -110,6 +110,10 @@ class LowRankEngine:
             if not start and not evaluation:
                 plan.center[:] = values[len(values) - spare * self.mirror :][: len(plan.center)]
         return len(chosen)
+
+    def _spare(self, plan: Batch) -> int:
+        """The directions of a chunk that the centre takes."""
+        return -(-len(plan.center) // self.mirror)
 
     def _loaded(self, directions: int, spare: int) -> LowRankMembers:
         """The converted module with room for one chunk and the centre."""
@@ -134,6 +138,8 @@ class LowRankEngine:
             raise RunError(f"{where}: {error}") from None
         except (torch.OutOfMemoryError, UsageError):
             raise
+        except RunError as error:
+            raise RunError(f"{where}: {error}") from None
         except (Exception, SystemExit) as error:
             raise RunError(f"{where}: {named_line(error)}\n{traceback.format_exc()}".rstrip()) from error
         if not self._checked:
@@ -147,11 +153,10 @@ class LowRankEngine:
         with torch.no_grad():
             write(self.flat.tensors, [center[part.at].view(part.shape) for part in parts])
 
-    def _halve(self, error: torch.OutOfMemoryError) -> None:
+    def _halve(self, error: torch.OutOfMemoryError, spare: int) -> None:
         """Make chunks smaller, or give up if a chunk is one pair already."""
         assert self._members is not None
         now = self._members.loaded.directions
-        spare = 1
         if now <= 1 + spare:
             raise RunError(f"the device has no memory for a single pair of members: {first_line(error)}") from error
         self._size = max(1, (now - spare) // 2) * self.mirror

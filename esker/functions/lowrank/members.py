@@ -11,6 +11,8 @@ from torch import nn
 from esker.errors import UsageError
 from esker.functions.lowrank.loaded import Loaded, split
 
+PLAIN = bool | int | float | str | None
+
 
 class LowRankMembers:
     """What `reward_batch` is given: `members(inputs)` for inputs that all share, `members.each(inputs)` for their own.
@@ -59,7 +61,7 @@ class LowRankMembers:
         return mapped(lambda t: split(t, 0, len(self), -1) if t.ndim and len(t) % len(self) == 0 else t, out)
 
     def _kept(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """A call that is remembered; one with objects other than tensors cannot be repeated for a member alone."""
+        """A call that is remembered; one with objects besides tensors and plain values cannot be repeated for a member."""
         self.keep_call, self.idle = False, set(self.layers)
         hooks = [
             layer.register_forward_pre_hook(lambda *_, name=name: self.idle.discard(name))
@@ -70,7 +72,7 @@ class LowRankMembers:
         finally:
             for hook in hooks:
                 hook.remove()
-        if all(isinstance(value, torch.Tensor) for value in (*inputs, *keywords.values())):
+        if all(isinstance(value, torch.Tensor | PLAIN) for value in (*inputs, *keywords.values())):
             self.kept = (inputs, keywords), out
         return out
 

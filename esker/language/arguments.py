@@ -1,0 +1,45 @@
+"""What `LanguageEvolution` is asked for: arguments that do not fit are refused, each in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from esker.errors import UsageError
+
+ELSEWHERE = {
+    "evaluations_per_member": "a member is evaluated once, on more prompts: use prompts_per_generation",
+    "on_error": "a score returns a number for every completion",
+    "noise": "noise is low-rank here",
+    "reward": "give score(prompt, completion)",
+    "reward_batch": "give score(prompt, completion)",
+}
+
+
+def check_counts(prompts: Any, new_tokens: Any, every: Any) -> None:
+    """Refuse what is no whole number of at least 1. Raises UsageError."""
+    for name, value in (("prompts_per_generation", prompts), ("max_new_tokens", new_tokens), ("evaluate_every", every)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
+
+
+def check_choices(temperature: Any, focus: Any, stop: Any, options: Mapping[str, Any]) -> None:
+    """Refuse numbers and strings that are none, and options of `esker.Evolution` without effect here. Raises UsageError."""
+    if not isinstance(temperature, int | float) or not temperature >= 0:
+        raise UsageError(f"temperature is {temperature!r}; expected a number of at least 0")
+    if not isinstance(focus, int | float) or not 0 <= focus <= 1:
+        raise UsageError(f"focus is {focus!r}; expected a share between 0 and 1")
+    if not isinstance(seed := options.get("seed", 0), int):
+        raise UsageError(f"seed is {seed!r}; expected a whole number")
+    check_texts("stop", stop)
+    for name in ELSEWHERE.keys() & options.keys():
+        raise UsageError(f"{name} is not an option of a language evolution; {ELSEWHERE[name]}")
+
+
+def check_texts(name: str, texts: Any) -> None:
+    """Refuse a single string where several are expected, and empty or other values among them. Raises UsageError."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise UsageError(f"{name} is {texts!r}; expected a list of strings")
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise UsageError(f"{name} holds {text!r}; expected text")
