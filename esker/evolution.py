@@ -16,6 +16,7 @@ from esker.config.build import build, default_of
 from esker.config.evolution import EVOLUTION_RESUMABLE, EvolutionConfig
 from esker.config.keywords import EvolutionOptions
 from esker.config.legacy import rename
+from esker.config.strategies import own_defaults
 from esker.engines.remote.server import WorkServer
 from esker.errors import RunError, UsageError, named_line
 from esker.functions.algorithm import FUNCTION, begin_about, start
@@ -77,7 +78,7 @@ class Evolution:
         check_form(reward if server is None else by_workers, reward_batch, given, tests)
         self.model, maker = made(model)
         problem = Problem(self.model, reward, reward_batch, params, test_kwargs or {}, server, maker)
-        self.config = build(EvolutionConfig, given, problem.names())
+        self.config = build(EvolutionConfig, own_defaults(given.get("strategy")), given, problem.names())
         self.save_path = None if save_path is None else Path(save_path)
         if self.save_path is not None:
             check_path(self.save_path)
@@ -118,7 +119,12 @@ class Evolution:
                 raise UsageError(f"{name} cannot be changed on resume, because the result would differ from that run's")
         folder.check_trust(trust, frozenset({"env", "model"} | arguments.keys()) | OF_CLUSTER)
         stored = vars(folder.config(lambda name: EvolutionConfig))
-        options = {name: v for name, v in stored.items() if name not in NAMED and v != default_of(known[name])}
+        fixed = own_defaults(stored["strategy"])
+        options = {
+            name: value
+            for name, value in stored.items()
+            if name not in NAMED and (name in fixed or value != default_of(known[name]))
+        }
         return cls(model, reward, _folder=folder, **{**options, **arguments})
 
     @property

@@ -16,6 +16,7 @@ from esker.algorithms.starts import Starts
 from esker.noise.address import Purpose, generator
 from esker.policies.mlp import MLP
 from esker.runs import checkpoints
+from esker.runs.request import configure
 
 # Pendulum's episodes have 200 steps: a generation of 12 members and 2 centres has 2,800, and a start three generations.
 OPTIONS: dict[str, Any] = {
@@ -122,3 +123,21 @@ def test_a_start_without_a_finite_reading_is_never_the_best() -> None:
 def test_starts_that_make_no_sense_are_refused(tmp_path: Path, options: dict[str, Any], text: str) -> None:
     with pytest.raises(esker.UsageError, match=re.escape(text)):
         train(tmp_path / "run", **options)
+
+
+def test_starts_with_restarts_differ_and_no_generation_comes_twice(tmp_path: Path) -> None:
+    options = {"algo": "sep-cma", "restarts": 3, "sigma": 0.3, "lr": 1.0, "generations": 12}
+    run = train(tmp_path / "run", **options)
+    assert [row["generation"] for row in run.history] == list(range(12))
+    first = [row["center_return"] for row in run.history if row["generation"] in (0, 3, 6)]
+    assert len(set(first)) == 3  # each start begins elsewhere
+    before = run.history
+    assert run.resume(generations=14, quiet=True).history[:12] == before[:12]
+
+
+def test_a_preset_with_several_starts_gives_them_up_where_the_steps_do_not_suffice() -> None:
+    asked = configure("HalfCheetah-v5", {"steps": 100_000})
+    assert asked.config.starts == 1
+    assert any("100,000 steps" in text and "starts" in text for text in asked.notices)
+    with pytest.raises(esker.UsageError, match="starts of 1,000 leave none of them to go on"):
+        configure("CartPole-v1", {"steps": 4000, "starts": 4, "start_steps": 1000}, preset=None)

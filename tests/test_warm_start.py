@@ -1,12 +1,16 @@
 """Warm starts from runs, checkpoints and state dicts."""
 
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 import esker
+from esker.runs.request import configure
+from esker.strategies.cma import CMA
+from esker.strategies.restarts import Restarts
 
 SMALL = {
     "preset": None,
@@ -97,3 +101,26 @@ def test_a_linear_network_from_zero_acts_with_its_first_action(tmp_path):
     assert center(run).size == 2 * 4 + 2
     assert not center(run).any()
     assert run.policy(0).act(np.ones(4)) == 0
+
+
+def test_a_policy_that_acts_differently_here_is_named(source, tmp_path):
+    changed = SMALL | {"init_from": str(source.path), "run_dir": str(tmp_path / "b"), "generations": 1}
+    from esker.runs.session import start
+
+    plain = {name: value for name, value in changed.items() if name != "preset"}
+    asked = configure("CartPole-v1", plain | {"activation": "relu", "normalize_observations": False}, preset=None)
+    [notice] = [text for text in start(asked).notices if text.startswith("initial parameters")]
+    assert "trained with --activation tanh --normalize-observations, and acts differently without" in notice
+    asked = configure("CartPole-v1", plain | {"run_dir": str(tmp_path / "c")}, preset=None)
+    assert not any("acts differently" in text for text in start(asked).notices)
+
+
+def test_a_restart_of_a_warm_run_begins_near_its_warm_start(tmp_path):
+    strategy = Restarts(partial(CMA, center=torch.zeros(3), sigma=0.01), restarts=1)
+    strategy.center.numpy()[:] = 100.0  # what a warm start does
+    copy = Restarts(partial(CMA, center=torch.zeros(3), sigma=0.01), restarts=1)
+    strategy.tell(np.zeros(strategy.population))
+    copy.load_state_dict(strategy.state_dict())
+    for one in (strategy, copy):
+        one._again()
+        assert (one.center - 100).abs().max() < 1

@@ -16,7 +16,7 @@ import numpy as np
 from esker.algorithms.facts import Facts
 from esker.algorithms.loop import Lap, Record
 from esker.algorithms.observer import Returns, Row
-from esker.algorithms.progress import CERTAIN, Progress
+from esker.algorithms.progress import CERTAIN, Progress, usable
 from esker.algorithms.snapshot import Snapshot
 from esker.errors import RunError
 from esker.tasks.task import Job
@@ -175,9 +175,11 @@ def _nested(state: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def journal_row(progress: Progress, facts: Facts, update: Update) -> Row:
     """A generation as the journal has it."""
     returns = facts.returns[np.isfinite(facts.returns)]
-    center_return = float(facts.center_returns.mean())
+    center = usable(facts.center_returns.tolist())
+    center_return = float(np.mean(center)) if center else None
     seconds = float(facts.seconds[0])
     steps = int(facts.lengths.sum() + facts.center_lengths.sum())
+    # Members whose episodes were cut cannot be compared with the centre, whose episodes are whole.
     cut = progress.episode_cap is not None and bool((facts.lengths >= progress.episode_cap).any())
     return {
         "generation": int(facts.generation[0]),
@@ -188,8 +190,8 @@ def journal_row(progress: Progress, facts: Facts, update: Update) -> Row:
         "return_max": float(returns.max()),
         "return_min": float(returns.min()),
         "return_std": float(returns.std()),
-        "center_return": None if math.isnan(center_return) else center_return,
-        "center_rank": None if cut else 1 + int((returns > center_return).sum()),  # the centre's episodes are whole
+        "center_return": center_return,
+        "center_rank": None if cut or center_return is None else 1 + int((returns > center_return).sum()),
         "members": len(facts.fitness),
         "failed_members": int(np.isneginf(facts.fitness).sum()),
         "episode_length_mean": float(facts.lengths.mean()),

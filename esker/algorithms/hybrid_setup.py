@@ -21,9 +21,9 @@ from esker.learners.rows import REPLAY_FILE, SharedRows, TransitionLayout
 from esker.learners.spec import LearnerSpec
 from esker.noise.address import Purpose
 from esker.policies import spaces
-from esker.policies.heads import BoxHead
+from esker.policies.heads import BoxHead, refuse_whole_numbers
 from esker.policies.mlp import MLP
-from esker.policies.observations import shown
+from esker.policies.observations import is_image, shown
 from esker.system.room import refuse_beyond_memory
 from esker.tasks.episodes import Episodes
 from esker.tasks.hybrid import HybridTask
@@ -40,10 +40,16 @@ def build_task(config: HybridConfig, environment: Environment, about: About, dev
         raise UsageError(
             f"{config.algo} needs continuous (Box) actions, and {environment.name} has {shown(actions)}; use --algo es"
         )
+    refuse_whole_numbers(actions)
+    if is_image(observations := spaces.described(about, "observation_space")):
+        raise UsageError(
+            f"{config.algo} needs vectors, and {environment.name} is observed as images of shape {observations.shape}; "
+            "use --algo es --network linear or nature-cnn"
+        )
     low, high = actions.low.astype(np.float32), actions.high.astype(np.float32)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise UsageError(f"{config.algo} needs bounded actions, and {environment.name} has {shown(actions)}; use --algo es")
-    layout = TransitionLayout(gym.spaces.flatdim(spaces.described(about, "observation_space")), low.size)
+    layout = TransitionLayout(gym.spaces.flatdim(observations), low.size)
     spec = LearnerSpec(
         layout,
         tuple(low.reshape(-1).tolist()),

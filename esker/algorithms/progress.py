@@ -51,14 +51,14 @@ class Progress:
     def improves(self, returns: Sequence[float], certain: int = CERTAIN) -> bool:
         """Whether a centre with these returns would be the best so far."""
         window = newest(self._with(returns), certain)
-        if not all(map(math.isfinite, returns)):
+        if not usable(returns):
             return False
         return self.best_bound is None or (len(window) >= certain and lower_bound(window) > self.best_bound)
 
     def steadies(self, returns: Sequence[float]) -> bool:
         """Whether a centre with these returns would be the best so far over more episodes."""
         window = newest(self._with(returns), STEADY)
-        if len(window) < STEADY or not all(map(math.isfinite, returns)):
+        if len(window) < STEADY or not usable(returns):
             return False
         return self.steady_bound is None or lower_bound(window) > self.steady_bound
 
@@ -74,7 +74,7 @@ class Progress:
         window = newest(self.recent, certain)
         if improves:
             enough = len(window) >= certain
-            self.best_return, self.best_generation = statistics.fmean(window if enough else returns), generation
+            self.best_return, self.best_generation = statistics.fmean(window if enough else usable(returns)), generation
             self.best_bound = lower_bound(window) if enough else None
         if steadies:
             self.steady_generation, self.steady_bound = generation, lower_bound(newest(self.recent, STEADY))
@@ -84,6 +84,12 @@ class Progress:
         """The readings so far and this one; what is not finite, of failed centres, is left out."""
         finite = [float(value) for value in returns if math.isfinite(value)]
         return [*self.recent, finite] if finite else list(self.recent)
+
+
+def usable(returns: Sequence[float]) -> list[float]:
+    """The returns of a centre's episodes that did not fail; none where half of them or more did."""
+    finite = [float(value) for value in returns if math.isfinite(value)]
+    return finite if 2 * len(finite) > len(returns) else []
 
 
 def last_parts(parts: Sequence[list[float]], episodes: int) -> list[list[float]]:

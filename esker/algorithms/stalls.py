@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from esker.algorithms.observer import Row
 
@@ -18,7 +19,7 @@ LOOKS = (50, 200, 800)  # generations after which the end is compared with the s
 
 ALIKE = (
     "all members have had the same score ({score:,.1f}) for {count:,} generations, so there is no gradient: "
-    "raise --sigma{larger}, shape the reward, or stop here (--goal) if no better score is possible"
+    "{raise_scale}shape the reward, or stop here (--goal) if no better score is possible"
 )
 STILL = (
     "the centre has not moved for {count:,} generations: no individual is good enough to move it ({score:,.1f} at best); "
@@ -26,16 +27,50 @@ STILL = (
 )
 FLAT = (
     "the update has been 0 for {count:,} generations although returns differ ({low:,.1f} to {score:,.1f}): members have the "
-    "same fitness; look at --survival-bonus, take another preset, or raise --sigma{larger}"
+    "same fitness; {raise_scale}look at --survival-bonus, or take another preset"
 )
-UNBEATEN = (
-    "no member has beaten the centre for {count:,} generations: "
-    "lower --sigma{smaller}, or raise --population or --episodes-per-member"
-)
+UNBEATEN = "no member has beaten the centre for {count:,} generations: {lower_scale}raise {crowd}"
 NO_BETTER = (
     "the centre is no better than at the start after {count:,} generations ({score:,.1f} then, {now:,.1f} now): "
-    "try another --sigma{larger} and --lr{faster}, a larger --population, or `esker sweep`"
+    "{try_scale}{larger_crowd}or `esker sweep`"
 )
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The options that a run has for what a warning names, with the values that it began with."""
+
+    scale: str = "--sigma"
+    sigma: float | None = None
+    lr: float | None = None
+    crowd: tuple[str, ...] = ("--population", "--episodes-per-member")
+
+    @classmethod
+    def of(cls, config: Any) -> Advice:
+        """What a configuration allows to try. The published learning rate of SNES and the CMA kind is part of them."""
+        crowd = tuple(flag for flag in cls.crowd if hasattr(config, flag[2:].replace("-", "_")))
+        if hasattr(config, "var_init"):
+            return cls("--var-init", config.var_init, None, crowd)
+        lr = None if getattr(config, "algo", "") in ("snes", "sep-cma", "cma") else getattr(config, "lr", None)
+        sigma = getattr(config, "sigma", None)
+        return cls("--sigma" if sigma else "", sigma, lr if sigma else None, crowd)
+
+    def words(self) -> dict[str, str]:
+        """What goes into the sentences' places."""
+        larger, smaller = (_say(self.sigma and self.sigma * by) for by in (STEP, 1 / STEP))
+        faster = f" and --lr{_say(self.lr * STEP)}" if self.lr else ""
+        return {
+            "raise_scale": f"raise {self.scale}{larger}, " if self.scale else "",
+            "lower_scale": f"lower {self.scale}{smaller}, or " if self.scale else "",
+            "try_scale": f"try another {self.scale}{larger}{faster}, " if self.scale else "try ",
+            "crowd": " or ".join(self.crowd) or "the number of episodes",
+            "larger_crowd": f"a larger {self.crowd[0]}, " if self.crowd else "",
+        }
+
+
+def _say(value: float | None) -> str:
+    """A number to try, where there is one to start from."""
+    return f" ({value:.2g}, say)" if value else ""
 
 
 @dataclass
@@ -45,6 +80,7 @@ class StallDetector:
     `after(rows)` has seen a run's earlier rows.
     """
 
+    advice: Advice = field(default_factory=Advice)
     alike: int = 0
     still: int = 0
     unbeaten: int = 0
@@ -53,9 +89,9 @@ class StallDetector:
     start: int | None = None  # of a run with several starts
 
     @classmethod
-    def after(cls, rows: Iterable[Row]) -> StallDetector:
-        """A detector that has seen some rows."""
-        detector = cls()
+    def after(cls, rows: Iterable[Row], config: Any = None) -> StallDetector:
+        """A detector that has seen some rows, of a run with this configuration."""
+        detector = cls() if config is None else cls(Advice.of(config))
         for row in rows:
             detector.see(row)
         return detector
@@ -63,7 +99,7 @@ class StallDetector:
     def see(self, row: Row) -> str | None:
         """The warning about this generation, if any."""
         if row.get("start") != self.start:  # a new start owes nothing to the one before
-            vars(self).update(vars(StallDetector(start=row.get("start"))))
+            vars(self).update(vars(StallDetector(self.advice, start=row.get("start"))))
         self._remember(row)
         low, high = row.get("return_min"), row.get("return_max")
         several = row.get("members", 2) > 1  # one alone is always like itself
@@ -73,11 +109,11 @@ class StallDetector:
         moved = row.get("step_mean", row.get("update_ratio"))
         self.still = self.still + 1 if moved == 0 and not self.alike else 0
         if self.still in (STILL_AFTER, STILL_AFTER * AGAIN):
-            return _still(row, self.still)
+            return _still(row, self.still, self.advice)
         if _due(self.alike):
-            return ALIKE.format(score=high, count=self.alike, **_values(row))
+            return ALIKE.format(score=high, count=self.alike, **self.advice.words())
         if _due(self.unbeaten):
-            return UNBEATEN.format(count=self.unbeaten, **_values(row))
+            return UNBEATEN.format(count=self.unbeaten, **self.advice.words())
         return self._compare(row)
 
     def _remember(self, row: Row) -> None:
@@ -93,27 +129,21 @@ class StallDetector:
         if count not in LOOKS or len(self.recent) < EDGE or self.alike >= PATIENCE:
             return None
         before, now = sum(self.first) / EDGE, sum(self.recent) / EDGE
-        return NO_BETTER.format(count=count, score=before, now=now, **_values(row)) if now <= before else None
+        words = self.advice.words()
+        return NO_BETTER.format(count=count, score=before, now=now, **words) if now <= before else None
 
 
-def stalls(rows: Iterable[Row]) -> list[tuple[int, str]]:
+def stalls(rows: Iterable[Row], config: Any = None) -> list[tuple[int, str]]:
     """All warnings about a journal, with the generations at which they would have been shown."""
-    detector = StallDetector()
+    detector = StallDetector.after((), config)
     return [(row["generation"], text) for row in rows if (text := detector.see(row))]
 
 
-def _still(row: Row, count: int) -> str:
+def _still(row: Row, count: int, advice: Advice) -> str:
     """Why a centre stays where it is: its individuals are too poor for it, or their fitness does not tell them apart."""
     low, high = (math.nan if (value := row.get(name)) is None else value for name in ("return_min", "return_max"))
     flat = row.get("gradient_norm") == 0
-    return (FLAT if flat else STILL).format(count=count, low=low, score=high, **_values(row))
-
-
-def _values(row: Row) -> dict[str, str]:
-    """Numbers to try, in the sentences' places for them; empty where a row has none to start from."""
-    sigma, lr = row.get("sigma"), row.get("lr")
-    named = {"larger": sigma and sigma * STEP, "smaller": sigma and sigma / STEP, "faster": lr and lr * STEP}
-    return {name: f" ({value:.2g}, say)" if value else "" for name, value in named.items()}
+    return (FLAT if flat else STILL).format(count=count, low=low, score=high, **advice.words())
 
 
 def _due(count: int) -> bool:

@@ -62,6 +62,10 @@ def next_commands(run: Run) -> None:
     from esker.algorithms import registry
 
     output, best, of_python = console(), run.best_return, run.folder.algo in registry.OF_PYTHON
+    if best is None and run.folder.rows():
+        text = f"no centre could be evaluated in {run.path}: at least half of its episodes failed in every generation"
+        output.print(text, highlight=False, soft_wrap=True)
+        return
     if best is None:
         text = f"no generation was completed in {run.path}; episodes may be endless: try --max-episode-steps"
         output.print(text, highlight=False, soft_wrap=True)

@@ -73,6 +73,9 @@ class PolicyOptions:
     action_noise: float = option(0.0, "standard deviation of Gaussian noise on continuous actions in training", low=0)
 
 
+OF_OWN = ("pgpe", "snes", "sep-cma", "cma")  # strategies that are algorithms, with options of their own
+
+
 @dataclass(frozen=True, kw_only=True)
 class UpdateOptions:
     """Strategy"""
@@ -231,6 +234,11 @@ class SynchronousConfig(
         self.check_cap()
         if self.starts > 1 and self.init_from is not None:
             raise UsageError(f"starts is {self.starts}, and init_from names where to start; leave one of them out")
+        if self.starts > 1 and self.steps is not None and self.steps <= self.starts * self.start_steps:
+            raise UsageError(
+                f"steps is {self.steps:,}, and {self.starts} starts of {self.start_steps:,} leave none of them to go on "
+                "from the best; raise --steps, or lower --starts or --start-steps"
+            )
         if self.starts == 1 and self.start_steps != _default("start_steps"):
             raise UsageError(f"start_steps is {self.start_steps:,}, and there is one start; add --starts 4, say")
         self.check_logs()
@@ -255,6 +263,8 @@ class SynchronousConfig(
         given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
         if given and not self.env.startswith("ALE/"):
             raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
+        if given and self.env_kwargs.get("obs_type") == "ram":
+            raise UsageError(f"{given[0]} is for the screen of a game, and env_kwargs asks for its memory (obs_type ram)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,6 +274,8 @@ class ESConfig(UpdateOptions, SynchronousConfig):
     def check(self) -> None:
         """Refuse options that contradict each other. Raises UsageError."""
         self.check_update()
+        if self.strategy in OF_OWN:
+            raise UsageError(f"strategy {self.strategy} has options of its own; use --algo {self.strategy}")
         super().check()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 from esker.config.option import option
 from esker.config.options import OptimizerName, Shaping, SynchronousConfig
@@ -119,3 +119,10 @@ class CMAConfig(CMAOptions, FullNoiseConfig):
     strategy: ClassVar[str] = "cma"
     algo: str = option("cma", "algorithm")
     active: bool = option(False, "give bad members negative weights in the covariance (active CMA-ES)")
+
+
+def own_defaults(strategy: str | None) -> dict[str, Any]:
+    """The defaults of a strategy whose steps are of another scale than those of an optimizer; none for others."""
+    groups: dict[str | None, type[Any]] = {"snes": SNESOptions, "sep-cma": CMAOptions, "cma": CMAOptions}
+    shared = ("sigma", "lr", "antithetic", "shaping")
+    return {f.name: f.default for f in fields(groups[strategy]) if f.name in shared} if strategy in groups else {}

@@ -90,12 +90,19 @@ def _cap(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], l
 
 
 def _starts(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
-    """A warm start is the only one, and one start has no length of its own."""
-    warm = asked.get("init_from") is not None and "starts" not in asked
-    if not warm and _whole(asked.get("starts")) != 1:
+    """A warm start is the only one, one start has no length of its own, and several need steps beyond theirs."""
+    given, steps = _whole(asked.get("starts")), _whole(asked.get("steps"))
+    length = _whole(asked.get("start_steps")) or base.get("start_steps", 0)
+    if asked.get("init_from") is not None and given is None:
+        why = "init_from"
+    elif given == 1:
+        why = "starts 1"
+    elif given is None and steps is not None and steps <= base.get("starts", 1) * length:
+        why = f"{steps:,} steps"
+    else:
         return {}, []
     changes = {name: LEFT_OUT for name in ("starts", "start_steps") if name in base and name not in asked}
-    return changes, _left_out(base, changes, "init_from" if warm else "starts 1")
+    return changes, _left_out(base, changes, why)
 
 
 def _processes(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:

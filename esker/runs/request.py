@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -14,6 +15,7 @@ from esker.algorithms.algorithm import Algorithm
 from esker.config import aesrl
 from esker.config.build import build, read_values
 from esker.config.legacy import modernize, whole_goal
+from esker.config.options import OF_OWN
 from esker.config.published import published
 from esker.config.translate import Names, names_in, translate
 from esker.errors import UsageError
@@ -59,14 +61,19 @@ def configure(
         env, why = aesrl.environment_of(config if isinstance(config, str) and not config.lstrip().startswith("{") else None)
     else:
         why = None
+    options, renamed = modernize(options)
+    strategy = options.get("strategy", file.get("strategy"))
+    if algo is None and strategy in OF_OWN:
+        algo, options, file = strategy, _without(options, "strategy"), _without(file, "strategy")
+        renamed.append(f"strategy {strategy} is an algorithm, with defaults of its own: --algo {strategy}")
+        names = names_in(file | dict(foreign or {}))
     algorithm, env, notices = _named(algo, env, preset, names)
     notices += [why] if why else []
-    options, renamed = modernize(options)
     notices += renamed
     place, options = _described(env, options)
     environment, translated = resolve(place) if isinstance(place, str) else (with_factory(place), [])
     notices += translated
-    chosen = _preset(preset, environment.name, algorithm.name)
+    chosen = None if _sees_memory(options, file) else _preset(preset, environment.name, algorithm.name)
     base, inexact = _made_anew(environment.name, algorithm, options)
     notices += inexact
     if chosen is None and preset == "auto":
@@ -93,6 +100,16 @@ def configure(
     result = _build(algorithm, chosen if preset == "auto" else None, base, file, options, named)
     environment = replace(environment, **algorithm.environment(result))
     return Request(algorithm, result, environment, notices + fitted + _random_only(result), asked, file, done.derived)
+
+
+def _sees_memory(*layers: Mapping[str, Any]) -> bool:
+    """Whether a game's memory is observed, for which no preset was made: they are for its screen."""
+    kwargs = str(next((layer["env_kwargs"] for layer in layers if layer.get("env_kwargs")), ""))
+    return re.search(r"""['"]obs_type['"]: *['"]ram['"]""", kwargs) is not None
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}
 
 
 def _made_anew(env: str, algorithm: Algorithm, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -170,7 +187,7 @@ def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tupl
 def algorithm_named(arguments: Sequence[str]) -> str:
     """The algorithm that a command line names, by --algo, its configuration or its preset; es where it names none."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("--algo", "--config", "--preset", "--algorithm", "--run"):
+    for flag in ("--algo", "--config", "--preset", "--algorithm", "--run", "--strategy"):
         parser.add_argument(flag)
     try:
         given, _ = parser.parse_known_args(list(arguments))
@@ -178,6 +195,8 @@ def algorithm_named(arguments: Sequence[str]) -> str:
         return "es"
     if given.algo is not None:
         return str(given.algo)
+    if given.strategy in OF_OWN:
+        return str(given.strategy)
     flags = {name: value for name, value in vars(given).items() if name in ("algorithm", "run") and value is not None}
     values = read_values(given.config) if given.config else {}
     return names_in(values | flags).algo or algorithm_of_preset(given.preset) or "es"

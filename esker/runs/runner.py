@@ -69,7 +69,7 @@ def run(
             if isinstance(folder, RunFolder) and stop_reason(state.config, state.progress, state.generation) is None:
                 reopen(folder, state.progress.best_generation)
             try:
-                stalls = StallDetector.after(folder.rows())
+                stalls = StallDetector.after(folder.rows(), state.config)
                 outcome = train(folder, state, engine, _counted(on_row, limit), stalls, limit.stop)
             except OutOfTime:
                 outcome = Outcome(f"{wall_time:g} s of training done; the unfinished generation was dropped")

@@ -10,6 +10,7 @@ from esker.algorithms.algorithm import About, Algorithm, Engine, Site
 from esker.algorithms.loop import State
 from esker.algorithms.observer import Observer
 from esker.config.device import device_name
+from esker.errors import named_line
 from esker.runs.about import check_fingerprint, compare_device, describe
 from esker.runs.folder import RunFolder
 from esker.runs.memory import MemoryRun
@@ -60,14 +61,26 @@ def start(request: Request, elsewhere: bool = False, trust: Trust = False) -> Se
         config, chosen = algorithm.complete(config, environment, probe)
         if getattr(config, "on_device", False):
             about["device"] = device_name(config.device)
-        if not config.fresh_environments and config.exact_resets and not reset_is_exact(probe):
-            notices.append("episodes do not repeat from their seed on a used environment: --fresh-environments helps")
+        notices += _doubts(config, probe)
     state = algorithm.start(config.elsewhere() if elsewhere else config, environment, about, True)
     notices += chosen + state.notices
     if config.init_from is not None:
         notices.append(warm_start(state, config.init_from, trust))
     path = Path(config.run_dir) if config.run_dir else default_path(environment.name, config.algo, config.seed)
     return Session(algorithm, environment, create(path, config, about, state), state, notices)
+
+
+def _doubts(config: Any, probe: Any) -> list[str]:
+    """What speaks against exact episodes. An environment that fails here is refused, unless failed members rank last."""
+    if config.fresh_environments or not config.exact_resets:
+        return []
+    try:
+        exact = reset_is_exact(probe)
+    except Exception as error:
+        if getattr(config, "on_error", "stop") != "worst":
+            raise
+        return [f"the environment failed while it was tried ({named_line(error)}): whether episodes repeat is not known"]
+    return [] if exact else ["episodes do not repeat from their seed on a used environment: --fresh-environments helps"]
 
 
 def without_action_noise(request: Request, config: Any, about: About) -> tuple[Any, list[str]]:

@@ -61,7 +61,20 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
         )
     state.begin_from(snapshot.arrays["center"], statistics, snapshot.arrays.get("reference"))
     with_statistics = " and its observation statistics" if statistics is not None else ""
-    return "; ".join([f"initial parameters{with_statistics} are those of {chosen}", *notices])
+    return "; ".join(
+        [f"initial parameters{with_statistics} are those of {chosen}", *notices, *_other_flags(task, state.task)]
+    )
+
+
+def _other_flags(theirs: Any, ours: Any) -> list[str]:
+    """What must be asked for, too, for equal parameters to act alike."""
+    activations = [getattr(task.network, "activation", None) for task in (theirs, ours)]
+    modes = [getattr(task.head, "mode", None) for task in (theirs, ours)]
+    flags = [f"--activation {activations[0]}"] if None not in activations and activations[0] != activations[1] else []
+    flags += [f"--action-mode {modes[0]}"] if None not in modes and modes[0] != modes[1] else []
+    if theirs.normalize != ours.normalize:
+        flags.append("--normalize-observations" if theirs.normalize else "--no-normalize-observations")
+    return [f"that policy was trained with {' '.join(flags)}, and acts differently without"] if flags else []
 
 
 def _from_state_dict(network: Network, path: Path) -> Vector:

@@ -89,6 +89,8 @@ class Restarts:
     def tell(self, fitness: ArrayLike | torch.Tensor) -> Update:
         """Tell the current strategy, and begin again if it has stopped."""
         members = len(fitness)  # type: ignore[arg-type]
+        if self.generation == 0:
+            self._start = self.center.clone()  # a warm start has put it elsewhere since
         update = self.strategy.tell(fitness)
         if self.restart:
             self.spent[self.large] += members
@@ -124,6 +126,7 @@ class Restarts:
         population, sigma = self._begun_with
         return {
             "center": self.center.clone(),
+            "origin": self._start.clone(),
             "strategy": self.strategy.state_dict(),
             "begun": {"population": population, "sigma": sigma},
             "restart": self.restart,
@@ -137,6 +140,9 @@ class Restarts:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
         self.generation = int(state["generation"])
         self._begin(self._start, int(state["begun"]["population"]), float(state["begun"]["sigma"]))
-        self.strategy.load_state_dict(state["strategy"])
+        self._start = torch.as_tensor(state.get("origin", self._start)).clone()  # older snapshots have none
+        # What a caller has put elsewhere, as another of several starts, holds for the strategy, too.
+        outer = {"center": state["center"], "generation": state["generation"]}
+        self.strategy.load_state_dict({**state["strategy"], **outer})
         self.restart, self.doublings, self.large = int(state["restart"]), int(state["doublings"]), bool(state["large"])
         self.spent = {True: int(state["spent"]["large"]), False: int(state["spent"]["small"])}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
         "seed": run.seed,
         "status": run.status,
         "ended": run.reached_goal,
-        "stalls": [[generation, text] for generation, text in stalls(run.rows)],
+        "stalls": [[generation, text] for generation, text in stalls(run.rows, SimpleNamespace(**run.folder.values()))],
         "generations": len(run.rows),
         "best": run.best_return,
         "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes")}
