@@ -57,6 +57,27 @@ def test_pgpe_with_clipup_first_moves_by_half_of_a_15th_of_its_radius() -> None:
     assert float(torch.linalg.vector_norm(es.center)) == pytest.approx(0.3 * sqrt(100) / 15 / 2, rel=1e-5)
 
 
+@pytest.mark.parametrize("strategy", [PGPE, OpenAIES])
+def test_a_decaying_rate_shrinks_clipups_maximum_speed_with_it(strategy: type[PGPE | OpenAIES]) -> None:
+    es = strategy(np.zeros(100), population=10, optimizer="clipup", lr=0.02, max_speed=0.03, lr_decay=0.5)
+    moved = [es.tell(np.arange(10.0)).update_norm for _ in range(6)]
+    assert moved[0] == pytest.approx(0.02, rel=1e-5)  # before the limit is met
+    for generation in (4, 5):  # what is left of earlier velocities is above the limit
+        assert moved[generation] == pytest.approx(0.03 * 0.5**generation, rel=1e-5)
+    assert es.lr == 0.02 * 0.5**6
+
+
+def test_pgpe_continues_from_a_state_of_before_its_rate_could_decay() -> None:
+    es, other = (PGPE(np.zeros(10), population=6, lr=0.1) for _ in range(2))
+    es.tell(np.arange(6.0))
+    state = es.state_dict()
+    del state["lr"]
+    other.load_state_dict(state)
+    es.tell(np.arange(6.0))
+    other.tell(np.arange(6.0))
+    assert torch.equal(es.center, other.center)
+
+
 @pytest.mark.parametrize("antithetic", [False, True])
 def test_snes_moves_along_the_natural_gradient(antithetic: bool) -> None:
     es = SNES(np.ones(D), population=6, sigma=SCALES, lr=0.7, antithetic=antithetic, seed=2)

@@ -90,7 +90,9 @@ class UpdateOptions:
     )
     max_speed: float | None = option(None, "longest step of clipup (default: twice the learning rate)", above=0)
     weight_decay: float = option(0.0, "weight decay (L2; adamw: decoupled)", low=0, high=1e6)
-    lr_decay: float = option(1.0, "multiply the learning rate by this after every generation", above=0, high=2)
+    lr_decay: float = option(
+        1.0, "multiply the learning rate, and clipup's maximum speed, by this after every generation", above=0, high=2
+    )
     sigma_decay: float = option(1.0, "multiply sigma by this after every generation", above=0, high=2)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")
     top_directions: int | None = option(

@@ -40,6 +40,9 @@ class PGPEOptions:
         None, "longest step of clipup (default: twice lr, else a fifteenth of the deviations' length)", above=0
     )
     weight_decay: float = option(0.0, "weight decay (L2; adamw: decoupled)", low=0, high=1e6)
+    lr_decay: float = option(
+        1.0, "multiply the learning rate, and clipup's maximum speed, by this after every generation", above=0, high=2
+    )
     stdev_lr: float = option(0.1, "learning rate of the standard deviations", above=0, high=1e6)
     stdev_max_change: float | None = option(0.2, "largest change of a deviation in a generation, as a share of it", above=0)
     shaping: Shaping = option("centered_rank", "how fitness becomes weights")

@@ -50,6 +50,7 @@ class Ascent:
         self.values: Vector = self._center.data.numpy()  # the centre's own memory
         spare_compiler()
         self._optimizer = OPTIMIZERS[optimizer]([self._center], **options)
+        self._lr, self._max_speed = lr, max_speed
 
     @property
     def center(self) -> torch.Tensor:
@@ -57,10 +58,16 @@ class Ascent:
         return self._center.data
 
     def step(self, gradient: Vector, lr: float) -> float:
-        """Move the centre along an estimate of the fitness's gradient; returns how far it went."""
+        """Move the centre along an estimate of the fitness's gradient; returns how far it went.
+
+        A maximum speed keeps its ratio to the learning rate.
+        """
         before = self.values.copy()
         self._center.grad = torch.from_numpy(-gradient)
-        self._optimizer.param_groups[0]["lr"] = lr
+        group = self._optimizer.param_groups[0]
+        group["lr"] = lr
+        if self._max_speed is not None:
+            group["max_speed"] = self._max_speed * (lr / self._lr)
         bare_step(self._optimizer)
         self._center.grad = None
         before -= self.values

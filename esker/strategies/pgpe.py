@@ -39,7 +39,7 @@ class PGPE:
         ∇σ = 1/K Σ ½(w⁺ + w⁻)·σ(ε² - 1)     σ ← σ + stdev_lr·∇σ, at most by the share `stdev_max_change`
 
     `sigma` is the first standard deviation, one number or one per parameter. ClipUp's `lr`, if none is given, is half the
-    maximum speed |σ|/15 that its authors recommend. Bad arguments raise ValueError.
+    maximum speed |σ|/15 that its authors recommend; `lr_decay` shrinks both. Bad arguments raise ValueError.
     """
 
     antithetic = True
@@ -57,6 +57,7 @@ class PGPE:
         momentum: float | None = None,
         max_speed: float | None = None,
         weight_decay: float = 0.0,
+        lr_decay: float = 1.0,
         shaping: str = "centered_rank",
         seed: int = 0,
         noise: NoiseArgument = "counter",
@@ -67,13 +68,14 @@ class PGPE:
         self.stdev = scales_of(sigma, len(start))
         if lr is None:
             lr = 0.5 * (max_speed or float(self.stdev.mean()) * sqrt(len(start)) / RADIUS) if optimizer == "clipup" else 0.01
-        check_positive(lr=lr)
+        check_positive(lr=lr, lr_decay=lr_decay)
         if not stdev_lr >= 0:
             raise ValueError(f"stdev_lr is {stdev_lr}; expected a number above 0, or 0 to keep sigma as it is")
         if stdev_max_change is not None and not 0 < stdev_max_change < 1:
             raise ValueError(f"stdev_max_change is {stdev_max_change}; expected a share between 0 and 1, or None")
         self.population = population
         self.lr = float(lr)
+        self.lr_decay = lr_decay
         self.stdev_lr = stdev_lr
         self.stdev_max_change = stdev_max_change
         self.shaping = shaping
@@ -111,16 +113,19 @@ class PGPE:
             change = np.maximum(np.minimum(change, most), -most)
         moved = self._ascent.step(gradient, self.lr)
         self.stdev = self.stdev + change
+        done = Update(length(gradient), moved, length(self._ascent.values), before, self.lr, entropy(linear))
         self.generation += 1
-        return Update(length(gradient), moved, length(self._ascent.values), before, self.lr, entropy(linear))
+        self.lr *= self.lr_decay
+        return done
 
     def state_dict(self) -> dict[str, Any]:
-        """The state that `tell` changes: centre, standard deviations, optimizer, generation."""
+        """The state that `tell` changes: centre, standard deviations, optimizer, learning rate, generation."""
         return {
             "center": self.center.clone(),
             "stdev": torch.from_numpy(self.stdev.copy()),
             "optimizer": self._ascent.state_dict(),
             "generation": self.generation,
+            "lr": self.lr,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -129,4 +134,5 @@ class PGPE:
         check_same_size(center, self.center)
         self._ascent.load(center, state["optimizer"])
         self.stdev = torch.as_tensor(state["stdev"]).numpy().copy()
-        self.generation = state["generation"]
+        self.generation, self.lr = state["generation"], state.get("lr", self.lr)  # runs of former versions have no lr
+        check_positive(lr=self.lr)
