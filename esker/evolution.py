@@ -78,7 +78,9 @@ class Evolution:
         check_form(reward if server is None else by_workers, reward_batch, given, tests)
         self.model, maker = made(model)
         problem = Problem(self.model, reward, reward_batch, params, test_kwargs or {}, server, maker)
-        self.config = build(EvolutionConfig, own_defaults(given.get("strategy")), given, problem.names())
+        self.config = build(
+            EvolutionConfig, own_defaults(given.get("strategy")), given, problem.names(), new=_folder is None
+        )
         self.save_path = None if save_path is None else Path(save_path)
         if self.save_path is not None:
             check_path(self.save_path)

@@ -170,6 +170,14 @@ def test_the_memory_of_a_game_is_a_vector_for_an_mlp(tmp_path):
     assert run.policy().network.inputs == 128
 
 
+def test_the_memory_of_a_game_takes_no_preset_by_itself_and_refuses_a_named_one():
+    request = configure("ALE/Pong-v5", {"env_kwargs": {"obs_type": "ram"}})
+    assert request.config.screen_size is None
+    assert any("its memory is observed: not used" in text for text in request.notices)
+    with pytest.raises(esker.UsageError, match="is for the screen of a game, and env_kwargs asks for its memory"):
+        configure("ALE/Pong-v5", {"env_kwargs": {"obs_type": "ram"}}, preset="pong/ars")
+
+
 @pytest.mark.parametrize(
     ("missing", "request_", "message"),
     [

@@ -18,7 +18,7 @@ from esker.algorithms.loop import conclude
 from esker.algorithms.progress import CERTAIN, STEADY, Progress, lower_bound, newest
 from esker.algorithms.snapshot import Snapshot
 from esker.cluster import copies
-from esker.config.options import ESConfig
+from esker.config.options import ESConfig, StopOptions
 from esker.engines.engine import InlineEngine
 from esker.runs import checkpoints
 from esker.runs.folder import RunFolder
@@ -369,6 +369,18 @@ def test_an_episode_that_fails_for_every_candidate_does_not_decide() -> None:
 
     row = conclude(state, state, [-900.0] * 5, play)
     assert (row["best_generation"], row["candidates"]) == (5, {"4": 4.0, "5": 5.0})
+
+
+def test_a_centre_of_which_few_episodes_failed_counts_by_the_others() -> None:
+    state: Any = Told([0.0, 0.0, 0.0, 20.0, 40.0])
+    assert conclude(state, state, [math.nan, 30.0, 60.0], lambda *_: [1.0])["center_return"] == 45.0
+    assert conclude(state, state, [math.nan, math.nan, 60.0], lambda *_: [1.0])["center_return"] is None
+    progress, config = Progress(), StopOptions(goal=40.0, patience=2)
+    for generation, returns in enumerate([[math.nan, 40.0, 60.0], [50.0, math.nan, 40.0]]):
+        progress.count_center(config, generation, returns)
+    assert progress.goal_streak == 2
+    progress.count_center(config, 2, [math.nan, math.nan, 90.0])
+    assert progress.goal_streak == 0
 
 
 def test_a_last_centre_that_failed_is_no_number_in_the_final_file() -> None:

@@ -136,6 +136,11 @@ def test_wrong_requests_are_refused_in_one_line(arguments: dict[str, Any], messa
     assert "\n" not in str(caught.value)
 
 
+def test_low_rank_noise_has_one_strategy() -> None:
+    with pytest.raises(esker.UsageError, match="strategy is 'snes', and noise='low-rank' has a strategy of its own"):
+        esker.Evolution(model(), reward_batch=one, noise="low-rank", strategy="snes", quiet=True)
+
+
 @pytest.mark.parametrize("name", ["workers", "executor", "timeout", "common_seeds"])
 def test_options_without_use_are_refused_with_a_batched_reward(name: str) -> None:
     value = {"workers": 2, "executor": "threads", "timeout": 1.0, "common_seeds": True}[name]

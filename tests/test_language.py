@@ -401,6 +401,22 @@ def test_attention_that_is_not_computed_here_is_refused(language: LanguageModel)
         generated()
 
 
+def test_a_device_that_fails_is_not_taken_for_a_wrong_model(
+    language: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Generator(language.model, len(PROMPTS), 8, Decoding(2, language.end_ids, language.pad_id))
+    forward = type(language.model).forward
+    monkeypatch.setattr(type(language.model), "forward", fails_as_a_device)
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        completions(make, language, PROMPTS)
+    monkeypatch.setattr(type(language.model), "forward", forward)
+    assert completions(make, language, PROMPTS).shape == (len(PROMPTS), 2)  # the next attempt prepares again
+
+
+def fails_as_a_device(*_: Any, **__: Any) -> None:
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
 def test_a_tokenizer_without_padding_takes_the_end_token_or_is_refused(language: LanguageModel) -> None:
     language.tokenizer.pad_token = None
     language.model.config.pad_token_id = None

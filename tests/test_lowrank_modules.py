@@ -128,6 +128,16 @@ def test_a_member_computes_what_its_matrices_compute(name: str, rank: int, mirro
         torch.testing.assert_close(outputs[member], alone, atol=2e-5, rtol=1e-4)
 
 
+def test_a_decaying_rate_shrinks_clipups_maximum_speed_with_it() -> None:
+    module = nn.Linear(30, 20)
+    flat = FlatParameters(module, kept_layout(module, layout_of(module), "noise"))
+    rates = Rates(10, 0.1, lr=0.02, optimizer="clipup", max_speed=0.03, lr_decay=0.5)
+    es = LowRankES(torch.from_numpy(flat.read()), parts_of(module, flat, 1), rates, 0, CPU)
+    moved = [es.tell(np.arange(10.0)).update_norm for _ in range(6)]
+    for generation in (4, 5):
+        assert moved[generation] == pytest.approx(0.03 * 0.5**generation, rel=1e-4)
+
+
 def test_no_member_has_its_own_matrix() -> None:
     members, parts, _ = populated(nn.Sequential(nn.Linear(300, 200), nn.Linear(200, 100)), 1, 2)
     assert parts.count == 300 + 200 + 200 + 200 + 100 + 100

@@ -135,3 +135,34 @@ def test_the_command_line_resumes_an_old_run(old):
     assert len(old_runs.rows(run)) == END
     if SAME:
         assert old_runs.result(run) == RUNS["aes-rl"]["end"]
+
+
+OF_ES = {"population": 4, "center_episodes": 2, "workers": 0, "preset": None, "quiet": True, "noise": "counter"}
+OF_TD3 = {"algo": "td3", "generation_steps": 30, "batch_size": 8, "initial_steps": 30, "hidden": (4,), "workers": 0}
+RAM = {"max_episode_steps": 20, "env_kwargs": {"obs_type": "ram"}, "screen_size": 21, "hidden": (4,)}
+REFUSED_NOW = {
+    "has options of its own": ("CartPole-v1", OF_ES | {"algo": "es", "strategy": "pgpe"}),
+    "leave none of them to go on": ("CartPole-v1", OF_ES | {"starts": 2, "start_steps": 1000, "steps": 1500}),
+    "asks for its memory": ("ALE/Pong-v5", OF_ES | RAM),
+    "are whole numbers": ("worlds:Digits", OF_ES | {"network": "linear"}),
+    "are whole numbers; expected a Box of floats": ("worlds:Digits", OF_TD3),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED_NOW)
+def test_what_only_earlier_versions_began_still_loads_evaluates_and_resumes(why, tmp_path, monkeypatch):
+    env, options = REFUSED_NOW[why]
+    if env.startswith("ALE"):
+        pytest.importorskip("ale_py")
+    options = options | {"preset": None, "quiet": True, "generations": 2}
+    with pytest.raises(esker.UsageError, match=why):
+        esker.train(env, **options, run_dir=str(tmp_path / "refused"))
+    with monkeypatch.context() as earlier:
+        for kind in ("es:ESConfig", "es:SynchronousConfig"):
+            earlier.setattr(f"esker.algorithms.{kind.replace(':', '.')}.check_new", lambda self: None)
+        earlier.setattr("esker.algorithms.es.refuse_whole_numbers", lambda space: None)
+        earlier.setattr("esker.algorithms.hybrid_setup.refuse_whole_numbers", lambda space: None)
+        run = esker.train(env, **options, run_dir=str(tmp_path / "run"))
+    assert np.isfinite(esker.load(run.path).parameters).all()
+    assert len(esker.evaluate(run.path, episodes=2, workers=0)[0].returns) == 2
+    assert len(esker.resume(run.path, generations=3, **({"steps": 50_000} if "steps" in options else {})).history) == 3

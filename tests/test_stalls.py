@@ -10,7 +10,10 @@ import pytest
 
 from esker.algorithms.registry import find
 from esker.algorithms.stalls import StallDetector, stalls
+from esker.config.evolution import EvolutionConfig
 from esker.config.options import ESConfig
+from esker.config.strategies import own_defaults
+from esker.logs.report.data import _options
 
 
 def row(generation: int, low: float, high: float, center: float, rank: int = 5, members: int = 20) -> dict[str, Any]:
@@ -95,6 +98,24 @@ def test_hints_name_only_options_that_the_algorithm_has(name: str) -> None:
         named = {flag.replace("-", "_") for flag in re.findall(r"--([a-z-]+)", text)}
         assert named <= options, text
         assert "--lr (3, say)" not in text  # of SNES and the CMA kind it is part of the method
+
+
+@pytest.mark.parametrize("strategy", ["openai-es", "snes", "cma"])
+def test_hints_of_an_evolution_fit_its_strategy_and_a_reward_without_steps(strategy: str) -> None:
+    config = EvolutionConfig(strategy=strategy, **own_defaults(strategy))
+    no_better = stalls((row(g, 0, 9, 5 - g / 100) for g in range(50)), config)[0][1]
+    assert ("--lr" in no_better) == (strategy == "openai-es")
+    flat = stalls((row(g, 8, 500, 9.0) | {"update_ratio": 0.0, "gradient_norm": 0.0} for g in range(10)), config)[0][1]
+    assert "survival" not in flat
+    assert "preset" not in flat
+    assert flat.endswith("or change the reward")
+
+
+def test_hints_in_a_report_know_options_that_a_run_left_at_none() -> None:
+    stored = {"algo": "snes", "sigma": 0.1, "lr": 1.0}  # a file holds no None, which its population is
+    text = stalls((row(g, 0, 9, 5 - g / 100) for g in range(50)), _options(stored))[0][1]
+    assert "a larger --population" in text
+    assert "--lr" not in text
 
 
 def test_one_member_alone_is_not_a_population_that_scores_alike() -> None:

@@ -135,6 +135,27 @@ def test_starts_with_restarts_differ_and_no_generation_comes_twice(tmp_path: Pat
     assert run.resume(generations=14, quiet=True).history[:12] == before[:12]
 
 
+def test_restarts_of_a_start_begin_around_that_start(tmp_path: Path) -> None:
+    options = {"algo": "sep-cma", "restarts": 3, "sigma": 0.3, "lr": 1.0, "generations": 8}
+    run = train(tmp_path / "run", **options)
+    network = MLP((3, 8, 1), "tanh", "xavier")
+    for start, generation in ((2, 3), (3, 6)):
+        state = stored(run, generation)
+        assert (state.arrays["origin"] == network.initial(generator(0, Purpose.INITIAL, start))).all()
+        assert (state.arrays["center"] == state.arrays["origin"]).all()
+
+
+@pytest.mark.parametrize("steps", [100_000, "100000", "1e5", 100_000.0, "100_000"])
+def test_an_automatic_preset_gives_its_starts_up_however_the_steps_are_written(steps: Any) -> None:
+    assert (found := configure("HalfCheetah-v5", {"steps": steps}).config).starts == 1
+    assert found.steps == 100_000
+
+
+def test_a_length_of_starts_that_does_not_fit_is_refused_with_what_makes_it_so() -> None:
+    with pytest.raises(esker.UsageError, match=r"starts of 50,000 leave none.*--preset none"):
+        configure("HalfCheetah-v5", {"steps": 100_000, "start_steps": 50_000})
+
+
 def test_a_preset_with_several_starts_gives_them_up_where_the_steps_do_not_suffice() -> None:
     asked = configure("HalfCheetah-v5", {"steps": 100_000})
     assert asked.config.starts == 1

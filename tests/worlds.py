@@ -194,6 +194,25 @@ class Album(gym.Env):
         return self.observation_space.sample(), 0.0, True, False, {}
 
 
+class Digits(gym.Env):
+    """Asks for whole numbers as actions, and takes any."""
+
+    observation_space = gym.spaces.Box(0, 1, (3,), np.float32)
+    action_space = gym.spaces.Box(0, 3, (2,), np.int32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.at = 0
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.at += 1
+        return self._observe(), float(np.sum(action)), False, self.at >= 20, {}
+
+    def _observe(self) -> np.ndarray:
+        return self.np_random.random(3, dtype=np.float32)
+
+
 class Screen(gym.Env):
     """A bright dot on a small dark picture, pushed left or right; near the middle column it is paid best."""
 

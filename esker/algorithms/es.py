@@ -32,6 +32,8 @@ from esker.errors import RunError
 from esker.noise.address import Purpose, generator
 from esker.noise.choice import open_table
 from esker.noise.table import NoiseTable
+from esker.policies import spaces
+from esker.policies.heads import refuse_whole_numbers
 from esker.policies.normalizer import Statistics
 from esker.strategies.registry import build_strategy, find_strategy
 from esker.tasks.episodes import Episodes
@@ -136,7 +138,9 @@ class EvolutionStrategy(Center):
         chosen = starts.end(score, progress.env_steps, self._place())
         if chosen is None:
             center = self.task.network.initial(generator(self.config.seed, Purpose.INITIAL, starts.number))
-            chosen = replace(self._first, arrays={**self._first.arrays, "center": center})
+            # Restarts begin around their origin, which is a start's centre.
+            arrays = {n: center if n in ("center", "origin") else array for n, array in self._first.arrays.items()}
+            chosen = replace(self._first, arrays=arrays)
         self._go_on_from(chosen)
         progress.recent, progress.goal_streak = [], 0
         return starts.described(score)
@@ -226,6 +230,8 @@ def next_cap(config: SynchronousConfig, cap: int | None, lengths: np.ndarray) ->
 
 def start(config: Any, environment: Environment, about: About, new: bool = False) -> EvolutionStrategy:
     """The state before the first generation. What does not fit raises UsageError."""
+    if new:
+        refuse_whole_numbers(spaces.described(about, "action_space"))
     task = build_task(config, environment, about)
     network = task.network
     if new and getattr(network, "normalized", False):

@@ -40,7 +40,6 @@ def build_task(config: HybridConfig, environment: Environment, about: About, dev
         raise UsageError(
             f"{config.algo} needs continuous (Box) actions, and {environment.name} has {shown(actions)}; use --algo es"
         )
-    refuse_whole_numbers(actions)
     if is_image(observations := spaces.described(about, "observation_space")):
         raise UsageError(
             f"{config.algo} needs vectors, and {environment.name} is observed as images of shape {observations.shape}; "
@@ -150,6 +149,8 @@ def hybrid(
         device = device_of(config)
         if device != "cpu":
             check_device(device)
+        if new:
+            refuse_whole_numbers(spaces.described(about, "action_space"))
         return state(config, build_task(config, environment, about, device))
 
     return Algorithm(

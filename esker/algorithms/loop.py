@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from esker.algorithms.facts import Facts
 from esker.algorithms.observer import Returns, Row
-from esker.algorithms.progress import CERTAIN, STEADY, Progress
+from esker.algorithms.progress import CERTAIN, STEADY, Progress, reading
 from esker.algorithms.snapshot import Snapshot
 from esker.algorithms.stalls import StallDetector
 from esker.config.options import StopOptions
@@ -130,8 +130,8 @@ def conclude(
     judged: Progress = copy.deepcopy(state.progress)
     judged.count_center(state.config, state.generation, returns)
     last = state.snapshot()
-    center = statistics.fmean(returns)
-    seen = center if math.isfinite(center) else None
+    center = reading(returns)
+    seen = None if math.isnan(center) else center
     row: Row = {"generation": state.generation, "center_return": seen, "best_return": judged.best_return}
     if judged.best_generation is None:
         return row

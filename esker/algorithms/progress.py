@@ -74,11 +74,11 @@ class Progress:
         window = newest(self.recent, certain)
         if improves:
             enough = len(window) >= certain
-            self.best_return, self.best_generation = statistics.fmean(window if enough else usable(returns)), generation
+            self.best_return, self.best_generation = statistics.fmean(window) if enough else reading(returns), generation
             self.best_bound = lower_bound(window) if enough else None
         if steadies:
             self.steady_generation, self.steady_bound = generation, lower_bound(newest(self.recent, STEADY))
-        self.goal_streak = streak(self.goal_streak, statistics.fmean(returns), config.goal)
+        self.goal_streak = streak(self.goal_streak, reading(returns), config.goal)
 
     def _with(self, returns: Sequence[float]) -> list[list[float]]:
         """The readings so far and this one; what is not finite, of failed centres, is left out."""
@@ -90,6 +90,11 @@ def usable(returns: Sequence[float]) -> list[float]:
     """The returns of a centre's episodes that did not fail; none where half of them or more did."""
     finite = [float(value) for value in returns if math.isfinite(value)]
     return finite if 2 * len(finite) > len(returns) else []
+
+
+def reading(returns: Sequence[float]) -> float:
+    """What a centre's episodes say of it: the mean of the usable ones; NaN where there are none."""
+    return statistics.fmean(values) if (values := usable(returns)) else math.nan
 
 
 def last_parts(parts: Sequence[list[float]], episodes: int) -> list[list[float]]:

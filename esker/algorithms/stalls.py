@@ -27,7 +27,7 @@ STILL = (
 )
 FLAT = (
     "the update has been 0 for {count:,} generations although returns differ ({low:,.1f} to {score:,.1f}): members have the "
-    "same fitness; {raise_scale}look at --survival-bonus, or take another preset"
+    "same fitness; {raise_scale}{or_change}"
 )
 UNBEATEN = "no member has beaten the centre for {count:,} generations: {lower_scale}raise {crowd}"
 NO_BETTER = (
@@ -44,16 +44,19 @@ class Advice:
     sigma: float | None = None
     lr: float | None = None
     crowd: tuple[str, ...] = ("--population", "--episodes-per-member")
+    bonus: bool = True  # whether there are steps to give one for
 
     @classmethod
     def of(cls, config: Any) -> Advice:
         """What a configuration allows to try. The published learning rate of SNES and the CMA kind is part of them."""
         crowd = tuple(flag for flag in cls.crowd if hasattr(config, flag[2:].replace("-", "_")))
+        bonus = hasattr(config, "survival_bonus")
         if hasattr(config, "var_init"):
-            return cls("--var-init", config.var_init, None, crowd)
-        lr = None if getattr(config, "algo", "") in ("snes", "sep-cma", "cma") else getattr(config, "lr", None)
+            return cls("--var-init", config.var_init, None, crowd, bonus)
+        names = {getattr(config, "algo", ""), getattr(config, "strategy", "")}
+        lr = None if names & {"snes", "sep-cma", "cma"} else getattr(config, "lr", None)
         sigma = getattr(config, "sigma", None)
-        return cls("--sigma" if sigma else "", sigma, lr if sigma else None, crowd)
+        return cls("--sigma" if sigma else "", sigma, lr if sigma else None, crowd, bonus)
 
     def words(self) -> dict[str, str]:
         """What goes into the sentences' places."""
@@ -64,6 +67,7 @@ class Advice:
             "lower_scale": f"lower {self.scale}{smaller}, or " if self.scale else "",
             "try_scale": f"try another {self.scale}{larger}{faster}, " if self.scale else "try ",
             "crowd": " or ".join(self.crowd) or "the number of episodes",
+            "or_change": "look at --survival-bonus, or take another preset" if self.bonus else "or change the reward",
             "larger_crowd": f"a larger {self.crowd[0]}, " if self.crowd else "",
         }
 

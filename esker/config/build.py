@@ -21,8 +21,11 @@ from esker.errors import UsageError, nearest
 C = TypeVar("C")
 
 
-def build(kind: type[C], *layers: Mapping[str, Any]) -> C:
-    """A configuration of this kind from layers of values; later layers override earlier ones. Raises UsageError."""
+def build(kind: type[C], *layers: Mapping[str, Any], new: bool = False) -> C:
+    """A configuration of this kind from layers of values; later layers override earlier ones. Raises UsageError.
+
+    `new`: of a run that begins, not of one that may be an earlier version's.
+    """
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(kind)
     merged: dict[str, Any] = {}
@@ -33,6 +36,8 @@ def build(kind: type[C], *layers: Mapping[str, Any]) -> C:
             merged[name] = convert(known[name], hints[name], value, merged.get(name))
     config = kind(**merged)
     config.check()  # type: ignore[attr-defined]
+    if new:
+        config.check_new()  # type: ignore[attr-defined]
     return config
 
 
@@ -127,10 +132,7 @@ def _scalar(hint: Any, value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError(value)
     if hint is int:
-        number = float(value)  # 1e6 is a whole number too
-        if not number.is_integer():  # infinities are not
-            raise ValueError(value)
-        return int(value) if not isinstance(value, float) and str(value).strip().lstrip("+-").isdigit() else int(number)
+        return whole_number(value)
     if hint is float:
         number = float(value)
         if math.isnan(number):
@@ -144,6 +146,14 @@ def _scalar(hint: Any, value: Any) -> Any:
         value.encode()  # half of a surrogate pair cannot be encoded
         return value
     raise ValueError(value)
+
+
+def whole_number(value: Any) -> int:
+    """A whole number, also as text and as 1e6. What is none raises ValueError, TypeError or OverflowError."""
+    number = float(value)
+    if isinstance(value, bool) or not number.is_integer():  # infinities are not
+        raise ValueError(value)
+    return int(value) if not isinstance(value, float) and str(value).strip().lstrip("+-").isdigit() else int(number)
 
 
 def _check_bounds(option: Field[Any], value: Any) -> None:

@@ -58,6 +58,13 @@ class EvolutionConfig(UpdateOptions, StopOptions, ClusterOptions, LogOptions, Ru
         if self.timeout is not None and (self.workers == 0 or self.executor == "threads"):
             raise UsageError("timeout needs worker processes, since only a process can be ended; use workers=1 or more")
 
+    def check_new(self) -> None:
+        """Refuse what only earlier versions accepted. Raises UsageError."""
+        if self.noise == "low-rank" and self.strategy != "openai-es":
+            raise UsageError(
+                f"strategy is {self.strategy!r}, and noise='low-rank' has a strategy of its own; leave strategy out"
+            )
+
 
 LOW_RANK_OPTIONS = ("rank", "vectors", "dtype", "int8", "anchor_decay")  # of an evolution, for low-rank noise only
 EVOLUTION_RESUMABLE = frozenset(

@@ -47,6 +47,9 @@ class RunOptions:
         """This configuration for a process that only prepares the run for a cluster."""
         return self
 
+    def check_new(self) -> None:
+        """Refuse what only earlier versions accepted: their runs still load, no new one begins so. Raises UsageError."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions:
@@ -236,11 +239,6 @@ class SynchronousConfig(
         self.check_cap()
         if self.starts > 1 and self.init_from is not None:
             raise UsageError(f"starts is {self.starts}, and init_from names where to start; leave one of them out")
-        if self.starts > 1 and self.steps is not None and self.steps <= self.starts * self.start_steps:
-            raise UsageError(
-                f"steps is {self.steps:,}, and {self.starts} starts of {self.start_steps:,} leave none of them to go on "
-                "from the best; raise --steps, or lower --starts or --start-steps"
-            )
         if self.starts == 1 and self.start_steps != _default("start_steps"):
             raise UsageError(f"start_steps is {self.start_steps:,}, and there is one start; add --starts 4, say")
         self.check_logs()
@@ -249,6 +247,20 @@ class SynchronousConfig(
         episodes = (getattr(self, "population", None) or 0) * self.episodes_per_member
         if episodes > MOST_EPISODES:
             raise UsageError(f"that makes {episodes:,} episodes in a generation; expected at most {MOST_EPISODES:,}")
+
+    def check_new(self) -> None:
+        """Refuse what only earlier versions accepted. Raises UsageError."""
+        if self.starts > 1 and self.steps is not None and self.steps <= self.starts * self.start_steps:
+            raise UsageError(
+                f"steps is {self.steps:,}, and {self.starts} starts of {self.start_steps:,} leave none of them to go on "
+                "from the best; raise --steps, or lower --starts or --start-steps"
+            )
+        screen = self._screen_options()
+        if screen and self.env_kwargs.get("obs_type") == "ram":
+            raise UsageError(f"{screen[0]} is for the screen of a game, and env_kwargs asks for its memory (obs_type ram)")
+
+    def _screen_options(self) -> list[str]:
+        return [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
 
     def _check_network(self) -> None:
         if self.initializer == "zero" and self.network != "linear":
@@ -262,11 +274,9 @@ class SynchronousConfig(
             raise UsageError("fresh_environments is for exact runs, which EnvPool's are not; use --vectorizer gymnasium")
         if self.vectorizer == "native" and self.fresh_environments:
             raise UsageError("fresh_environments is for Gymnasium's, and vectorizer is native; use --vectorizer gymnasium")
-        given = [f.name for f in fields(AtariOptions) if getattr(self, f.name) != f.default]
+        given = self._screen_options()
         if given and not self.env.startswith("ALE/"):
             raise UsageError(f"{given[0]} is for Atari environments (ALE/…), and this is {self.env}")
-        if given and self.env_kwargs.get("obs_type") == "ram":
-            raise UsageError(f"{given[0]} is for the screen of a game, and env_kwargs asks for its memory (obs_type ram)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,9 +286,13 @@ class ESConfig(UpdateOptions, SynchronousConfig):
     def check(self) -> None:
         """Refuse options that contradict each other. Raises UsageError."""
         self.check_update()
+        super().check()
+
+    def check_new(self) -> None:
+        """Refuse what only earlier versions accepted. Raises UsageError."""
+        super().check_new()
         if self.strategy in OF_OWN:
             raise UsageError(f"strategy {self.strategy} has options of its own; use --algo {self.strategy}")
-        super().check()
 
 
 # Options that only some networks have.

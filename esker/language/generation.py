@@ -21,6 +21,7 @@ from esker.language.cache import FixedCache, Slot
 ALIGN = 16  # lengths of a cache: fused attention kernels need masks of such lengths
 WARM_UP = 3  # tokens made before capturing
 LOOK = 8  # steps between checks whether every sequence has ended
+OF_A_DEVICE = ("CUDA", "cuDNN", "CUBLAS")  # in messages that say nothing about the model
 
 
 @dataclass(frozen=True)
@@ -152,19 +153,21 @@ class Generator:
 
     def _prepare(self) -> None:
         """Warm up, then compile and capture as asked."""
-        self._ready = True
         try:
             self._prompt_pass()
             self._step()
         except (torch.OutOfMemoryError, UsageError):
             raise
         except Exception as error:  # positions, caches and masks of another kind
+            if any(name in str(error) for name in OF_A_DEVICE):
+                raise
             kind = type(self.model).__name__
             raise UsageError(f"a {kind} is not generated from by batched attention: {named_line(error)}") from error
         if self.speedups.compile:
             self._try("compiling", self._compile)
         if self.speedups.capture and self.device.type == "cuda":
             self._try("capturing", self._capture)
+        self._ready = True
 
     def _try(self, what: str, do: Callable[[], None]) -> None:
         try:

@@ -128,7 +128,6 @@ class BoxHead:
 def head_for(space: gym.Space[Any], mode: ActionMode = "direct", bins: int = 10) -> Head:
     """The head that fits an action space. Other kinds of space, and modes that do not fit, raise UsageError."""
     if isinstance(space, gym.spaces.Box):
-        refuse_whole_numbers(space)
         low, high = space.low.astype(np.float32), space.high.astype(np.float32)
         if mode != "direct" and not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise UsageError(f"action mode {mode!r} needs bounded actions, and this Box has none; use --action-mode direct")
@@ -145,9 +144,9 @@ def head_for(space: gym.Space[Any], mode: ActionMode = "direct", bins: int = 10)
     raise UsageError(f"actions of {shown(space)} are not supported; expected Discrete, MultiDiscrete, MultiBinary or Box")
 
 
-def refuse_whole_numbers(space: gym.spaces.Box) -> None:
+def refuse_whole_numbers(space: gym.Space[Any]) -> None:
     """Outputs are real numbers, which a Box of whole numbers does not contain. Such a one raises UsageError."""
-    if not np.issubdtype(space.dtype, np.floating):
+    if isinstance(space, gym.spaces.Box) and not np.issubdtype(space.dtype, np.floating):
         raise UsageError(
             f"actions of {shown(space)} are whole numbers; expected a Box of floats, or MultiDiscrete: wrap the environment"
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from esker.config.build import whole_number
 from esker.config.options import NETWORK_OPTIONS
 
 Options = Mapping[str, Any]
@@ -91,13 +91,12 @@ def _cap(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], l
 
 def _starts(base: Options, asked: Options, config: type) -> tuple[dict[str, Any], list[str]]:
     """A warm start is the only one, one start has no length of its own, and several need steps beyond theirs."""
-    given, steps = _whole(asked.get("starts")), _whole(asked.get("steps"))
-    length = _whole(asked.get("start_steps")) or base.get("start_steps", 0)
+    given, steps, length = (_whole(asked.get(name)) for name in ("starts", "steps", "start_steps"))
     if asked.get("init_from") is not None and given is None:
         why = "init_from"
     elif given == 1:
         why = "starts 1"
-    elif given is None and steps is not None and steps <= base.get("starts", 1) * length:
+    elif given is None and length is None and steps and steps <= base.get("starts", 1) * base.get("start_steps", 0):
         why = f"{steps:,} steps"
     else:
         return {}, []
@@ -121,8 +120,11 @@ def _left_out(base: Options, changes: Options, choice: str) -> list[str]:
 
 
 def _whole(value: Any) -> int | None:
-    """A count, also as a flag's text; None for what is none, which is refused later."""
-    return int(value) if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value)) else None
+    """A count, also as a flag's text, as 1e6 is; None for what is none, which is refused later."""
+    try:
+        return None if value is None else whole_number(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def _text(value: Any) -> str:

@@ -73,7 +73,10 @@ def configure(
     place, options = _described(env, options)
     environment, translated = resolve(place) if isinstance(place, str) else (with_factory(place), [])
     notices += translated
-    chosen = None if _sees_memory(options, file) else _preset(preset, environment.name, algorithm.name)
+    chosen = _preset(preset, environment.name, algorithm.name)
+    if preset == "auto" and chosen is not None and _sees_memory(options, file):
+        notices.append(f"preset {chosen.name} is for the screen of the game, and its memory is observed: not used")
+        chosen, preset = None, None
     base, inexact = _made_anew(environment.name, algorithm, options)
     notices += inexact
     if chosen is None and preset == "auto":
@@ -139,13 +142,23 @@ def _random_only(config: Any) -> list[str]:
 def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, Any]) -> Any:
     """The configuration of all layers; an error that an automatic preset causes names the preset."""
     try:
-        return build(algorithm.config, *layers)
+        return build(algorithm.config, *layers, new=True)
     except UsageError as error:
         if chosen is None:
             raise
-        build(algorithm.config, *layers[1:])  # an error that does not come from the preset is raised without naming it
+        if _refusal(algorithm, *layers[1:]) == str(error):  # it does not come from the preset
+            raise
         why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none turns it off"
         raise UsageError(f"{error} ({why})") from error
+
+
+def _refusal(algorithm: Algorithm, *layers: Mapping[str, Any]) -> str | None:
+    """Why a configuration is refused, or None."""
+    try:
+        build(algorithm.config, *layers, new=True)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _described(env: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -50,7 +50,6 @@ class Ascent:
         self.values: Vector = self._center.data.numpy()  # the centre's own memory
         spare_compiler()
         self._optimizer = OPTIMIZERS[optimizer]([self._center], **options)
-        self._lr, self._max_speed = lr, max_speed
 
     @property
     def center(self) -> torch.Tensor:
@@ -58,16 +57,10 @@ class Ascent:
         return self._center.data
 
     def step(self, gradient: Vector, lr: float) -> float:
-        """Move the centre along an estimate of the fitness's gradient; returns how far it went.
-
-        A maximum speed keeps its ratio to the learning rate.
-        """
+        """Move the centre along an estimate of the fitness's gradient; returns how far it went."""
         before = self.values.copy()
         self._center.grad = torch.from_numpy(-gradient)
-        group = self._optimizer.param_groups[0]
-        group["lr"] = lr
-        if self._max_speed is not None:
-            group["max_speed"] = self._max_speed * (lr / self._lr)
+        set_rate(self._optimizer, lr)
         bare_step(self._optimizer)
         self._center.grad = None
         before -= self.values
@@ -84,6 +77,14 @@ class Ascent:
             self._optimizer.state[self._center] = {name: _copy(value) for name, value in moments.items()}
         else:
             self._optimizer.state.pop(self._center, None)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Step with this learning rate from now on; a maximum speed keeps its ratio to the rate."""
+    group, first = optimizer.param_groups[0], optimizer.defaults
+    group["lr"] = lr
+    if first.get("max_speed") is not None:
+        group["max_speed"] = first["max_speed"] * (lr / first["lr"])
 
 
 def length(vector: Vector) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from esker.config.build import read_values
 from esker.errors import UsageError, named_line
-from esker.policies.heads import head_for
+from esker.policies.heads import head_for, refuse_whole_numbers
 from esker.policies.observations import is_image
 from esker.presets import for_environment
 from esker.tools.observations import observation_faults
@@ -74,6 +74,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
     """Check an environment. One that cannot be trained on raises UsageError."""
     environment, notices = resolve(name, kwargs=read_values(kwargs), wrappers=wrappers, atari=Atari())
     env = environment.make()
+    refuse_whole_numbers(env.action_space)
     head = head_for(env.action_space)
     unflattened = env.env if isinstance(env, Flattened) else env
     try:

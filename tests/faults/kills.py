@@ -27,7 +27,7 @@ RAY = ["--engine", "ray"]
 ASYNCHRONOUS = [*HYBRID, "--results-per-generation", "3", "--critic-chunk", "20", "--deterministic"]
 KINDS: dict[str, tuple[int, list[str]]] = {  # generations, and the options beside SMALL
     "es": (60, ["--population", "8", "--noise", "counter"]),
-    "pgpe": (60, ["--algo", "es", "--strategy", "pgpe", "--population", "8"]),
+    "pgpe": (60, ["--algo", "pgpe", "--population", "8"]),
     "es on a device": (30, ["--algo", "es", "--population", "8", "--device", "cpu", "--world", "cpu"]),
     "td3": (20, [*HYBRID, "--generation-steps", "60"]),
     "cem-rl": (15, [*HYBRID, "--population", "4", "--rl-population", "2"]),

@@ -15,7 +15,7 @@ from esker.functions.lowrank.normals import normals
 from esker.functions.lowrank.parts import Part, Parts
 from esker.noise.population import by_direction
 from esker.noise.shaping import check_fitness, entropy, shape
-from esker.strategies.optimizers import MOMENTUM, OPTIMIZERS
+from esker.strategies.optimizers import MOMENTUM, OPTIMIZERS, set_rate
 from esker.strategies.strategy import Update
 
 NUMBERS = 1 << 27  # normals that an update holds at once
@@ -142,7 +142,7 @@ class LowRankES:
     def _step(self, gradient: torch.Tensor, weight_entropy: float) -> Update:
         norm, before = torch.linalg.vector_norm(gradient), self.center.clone()
         self._center.grad = gradient.neg_()
-        self._optimizer.param_groups[0]["lr"] = self.lr
+        set_rate(self._optimizer, self.lr)
         self._optimizer.step()
         self._center.grad = None
         if self.anchor is not None:

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from esker import __version__
+from esker.algorithms import registry
 from esker.algorithms.observer import Row
 from esker.algorithms.stalls import stalls
+from esker.config.build import optional_names
 from esker.errors import UsageError
 from esker.logs.references import Reference
 from esker.noise.shaping import SIGN_SHAPINGS
@@ -120,6 +122,13 @@ def read_sweeps(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     return found
 
 
+def _options(values: dict[str, Any]) -> SimpleNamespace:
+    """A run's options, with None for those that its file leaves out. An algorithm of a module is not imported for that."""
+    algo = values.get("algo")
+    kind = registry.options_of(str(algo)) if algo in (*registry.names(), *registry.OF_PYTHON) else None
+    return SimpleNamespace(**{**dict.fromkeys(optional_names(kind) if kind else ()), **values})
+
+
 def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
     """One run: what it is, its status, its curves and its video."""
     kept = thinned(len(run.rows), points)
@@ -132,7 +141,7 @@ def run_data(run: RunData, group: int, points: int) -> dict[str, Any]:
         "seed": run.seed,
         "status": run.status,
         "ended": run.reached_goal,
-        "stalls": [[generation, text] for generation, text in stalls(run.rows, SimpleNamespace(**run.folder.values()))],
+        "stalls": [[generation, text] for generation, text in stalls(run.rows, _options(run.folder.values()))],
         "generations": len(run.rows),
         "best": run.best_return,
         "last": {name: last.get(name) for name in ("env_steps", "wall_time", "episodes")}
