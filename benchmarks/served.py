@@ -115,7 +115,7 @@ def served(request: Request, random: float, arguments: argparse.Namespace) -> di
         "workers": len(engine._server.groups),
         "slots": engine.task.slots,
         "captured": engine._server.groups[0]._forward.captured,
-        "pinned": engine._server._pinned,
+        "pinned": engine._server.groups[0].pinned,
         "opened_s": opened,
         "notes": notes,
         "rates": rates,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -234,3 +237,12 @@ def test_convolutions_on_a_device_compute_what_rows_of_a_worker_do(name, shape, 
         rows.parameters[1] = population.center
         rows.start(1)
         assert np.allclose(on_device.forward(torch.from_numpy(images[0])).numpy(), rows.forward(images[0]), atol=1e-4)
+
+
+def test_the_benchmark_of_served_policies_runs_to_its_file(tmp_path: Path) -> None:
+    script, out = Path(__file__).parent.parent / "benchmarks" / "served.py", tmp_path / "found.json"
+    flags = ["--env", "CartPole-v1", "--device", "cpu", "--seconds", "0.1", "--cap", "20", "--out", str(out)]
+    subprocess.run([sys.executable, str(script), *flags], check=True, capture_output=True)
+    found = json.loads(out.read_text())
+    assert found["equal_twice"]
+    assert found["ratio"] == found["steps_per_second"] / found["random_steps_per_second"]
