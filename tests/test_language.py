@@ -351,6 +351,10 @@ def test_a_resume_with_other_prompts_options_or_weights_is_refused(tmp_path: Pat
             LanguageEvolution.resume(tmp_path, tiny(), prompts, letters, **{**again, **changed})
     with pytest.raises(UsageError, match="frozen parameters"):
         LanguageEvolution.resume(tmp_path, tiny(5), PROMPTS, letters, **again)
+    talkative = tiny()
+    talkative.model.generation_config.eos_token_id = [1, 8]
+    with pytest.raises(UsageError, match=r"stop_ids is \[1, 8\], and the run has \[1\]"):
+        LanguageEvolution.resume(tmp_path, load(talkative.model, talkative.tokenizer), PROMPTS, letters, **again)
     resumed = LanguageEvolution.resume(tmp_path, tiny(), PROMPTS, letters, **again)  # the held-out prompts are known
     assert json.loads((tmp_path / "language.json").read_text()) == json.loads(kept)
     resumed.run(1)

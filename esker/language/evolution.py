@@ -180,6 +180,8 @@ class LanguageEvolution:
                 "prompts": digest(task.train),
                 "max_new_tokens": decoding.max_new_tokens,
                 "stop": list(self._stop),
+                "stop_ids": list(decoding.stop_ids),
+                "pad_id": decoding.pad_id,
                 "temperature": decoding.temperature,
                 "prompts_per_generation": task.prompts_per_generation,
                 "balance": task.balance,

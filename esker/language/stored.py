@@ -21,6 +21,7 @@ from esker.language.prompts import Tokens, encode, stop_ids
 from esker.language.scoring import score_rows
 from esker.language.task import HeldOut, complete, held_out
 from esker.runs.evaluation import Evaluation
+from esker.runs.files import write_whole
 from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
 from esker.runs.recovery import rewind
@@ -62,7 +63,7 @@ class Result:
 
 def remember(folder: Path, stored: Stored, score: Any) -> None:
     """Write it into a run folder; the score's module counts as code of a run made here."""
-    (folder / FILE).write_text(json.dumps(asdict(stored), indent=1))
+    write_whole(folder / FILE, json.dumps(asdict(stored), indent=1))
     if stored.score is not None:
         file = getattr(sys.modules.get(score.__module__), "__file__", None)
         roots = [str(Path(file).resolve().parent)] if file else []
