@@ -78,18 +78,11 @@ def configure(
         notices.append(f"preset {chosen.name} is for the screen of the game, and its memory is observed: not used")
         chosen, preset = None, None
     base, inexact = _made_anew(environment.name, algorithm, options)
-    notices += inexact
+    below, texts = _of_preset(chosen, environment.name) if chosen else ({}, [])
     if chosen is None and preset == "auto":
-        stated, texts = published(environment.name, algorithm.name)
-        base |= stated
-        notices += texts
-    if chosen is not None:
-        base |= chosen.options
-        notices.append(f"preset {chosen.name}: {chosen.about}")
-        if chosen.env != environment.name:
-            own = for_environment(environment.name, algorithm.name)
-            instead = f"; its own is {own.name}" if own else ""
-            notices.append(f"preset {chosen.name} was made for {chosen.env}, and this is {environment.name}{instead}")
+        below, texts = published(environment.name, algorithm.name)
+    base |= below
+    notices += inexact + texts
     if preset == "auto" and algo is None and names.algo is None:
         notices += _better(environment.name, algorithm.name)
     done = translate(names.values, algorithm.name, algorithm.config, base, options, whole="algorithm" in file)
@@ -225,6 +218,16 @@ def _preset(name: str | None, env: str, algo: str) -> Preset | None:
     if name is None or name == "none":
         return None
     return for_environment(env, algo) if name == "auto" else find(name, algo)
+
+
+def _of_preset(preset: Preset, env: str) -> tuple[dict[str, Any], list[str]]:
+    """A preset's options, what it is, and whether it was made for this environment."""
+    notices = [f"preset {preset.name}: {preset.about}"]
+    if preset.env != env:
+        own = for_environment(env, preset.algo)
+        instead = f"; its own is {own.name}" if own else ""
+        notices.append(f"preset {preset.name} was made for {preset.env}, and this is {env}{instead}")
+    return dict(preset.options), notices
 
 
 def refuse_others(algorithm: Algorithm, names: Iterable[str]) -> None:
