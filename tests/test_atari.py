@@ -170,9 +170,23 @@ def test_the_memory_of_a_game_is_a_vector_for_an_mlp(tmp_path):
     assert run.policy().network.inputs == 128
 
 
-def test_the_memory_of_a_game_takes_no_preset_by_itself_and_refuses_a_named_one():
-    request = configure("ALE/Pong-v5", {"env_kwargs": {"obs_type": "ram"}})
+def test_the_old_name_of_a_memory_is_not_taken_for_the_screen():
+    with pytest.raises(esker.UsageError, match=r"use ALE/Pong-v5 with --env-kwargs .{.obs_type.: .ram.}."):
+        configure("Pong-ram-v4", {})
+
+
+@pytest.mark.parametrize(
+    ("options", "file"),
+    [
+        ({"env_kwargs": {"obs_type": "ram"}}, None),
+        ({"env_kwargs": '{"obs_type" : "ram"}'}, None),
+        ({}, {"env_config": {"obs_type": "ram"}}),
+    ],
+)
+def test_the_memory_of_a_game_takes_no_preset_by_itself_and_refuses_a_named_one(options, file):
+    request = configure("ALE/Pong-v5", options, config=file)
     assert request.config.screen_size is None
+    assert request.config.env_kwargs == {"obs_type": "ram"}
     assert any("its memory is observed: not used" in text for text in request.notices)
     with pytest.raises(esker.UsageError, match="is for the screen of a game, and env_kwargs asks for its memory"):
         configure("ALE/Pong-v5", {"env_kwargs": {"obs_type": "ram"}}, preset="pong/ars")

@@ -84,3 +84,8 @@ def test_exception_of_the_environment_is_shown_with_file_and_line(capsys: pytest
     assert "ValueError: no such tile (" in error
     assert f"checked_world.py:{line} in step)" in error
     assert error.count("\n") == 1
+
+
+def test_the_memory_of_a_game_has_no_preset():
+    pytest.importorskip("ale_py")
+    assert check_environment("ALE/Pong-v5", '{"obs_type": "ram"}').preset is None

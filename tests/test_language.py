@@ -413,8 +413,9 @@ def test_a_device_that_fails_is_not_taken_for_a_wrong_model(
     monkeypatch.setattr(type(language.model), "forward", fails_as_a_device)
     with pytest.raises(RuntimeError, match="CUDA error"):
         completions(make, language, PROMPTS)
+    assert not make._ready  # the next attempt prepares again
     monkeypatch.setattr(type(language.model), "forward", forward)
-    assert completions(make, language, PROMPTS).shape == (len(PROMPTS), 2)  # the next attempt prepares again
+    assert completions(make, language, PROMPTS).shape == (len(PROMPTS), 2)
 
 
 def fails_as_a_device(*_: Any, **__: Any) -> None:

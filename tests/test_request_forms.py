@@ -133,3 +133,32 @@ def test_module_instance_is_where_training_begins(tmp_path: Path) -> None:
 def test_other_network_on_resume_is_refused() -> None:
     with pytest.raises(UsageError, match="and this run's is 'mlp'"):
         esker.resume(small_run(), network=torch.nn.Linear(4, 2), generations=9)
+
+
+@pytest.mark.parametrize("flags", [["--strategy", "snes"], ["--algo", "snes", "--strategy", "snes"]])
+def test_a_strategy_that_is_an_algorithm_may_be_named_as_one(flags: list[str], tmp_path: Path) -> None:
+    options = ["--preset", "none", "--generations", "1", "--population", "4", "--workers", "0", "--hidden", "4", "--quiet"]
+    path = tmp_path / "run"
+    assert main(["train", "CartPole-v1", *flags, "--stdev-lr", "0.2", *options, "--run-dir", str(path)]) == 0
+    assert 'algo = "snes"' in (path / "config.toml").read_text()
+
+
+def test_a_file_may_name_a_strategy_and_a_flag_an_option_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    file = '{"strategy": "snes", "workers": 0, "hidden": [4], "generations": 1}'
+    assert main(["train", "CartPole-v1", "--config", file, "--stdev-lr", "0.2", "--quiet", "--run-dir", str(path)]) == 0
+    assert "stdev_lr = 0.2" in (path / "config.toml").read_text()
+
+
+def test_a_strategy_of_another_algorithm_is_refused() -> None:
+    with pytest.raises(UsageError, match="strategy is not an option of cma"):
+        configure("CartPole-v1", {"strategy": "pgpe"}, algo="cma")
+    with pytest.raises(UsageError, match="strategy pgpe has options of its own; use --algo pgpe"):
+        configure("CartPole-v1", {"strategy": "pgpe"}, algo="es", preset=None)
+
+
+def test_an_error_that_a_preset_shares_does_not_claim_to_go_without_it() -> None:
+    with pytest.raises(UsageError) as refused:
+        configure("HalfCheetah-v5", {"top_directions": 500})
+    assert "(with preset halfcheetah/ars" in str(refused.value)
+    assert "turns it off" not in str(refused.value)

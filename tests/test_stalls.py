@@ -92,12 +92,19 @@ def test_hints_name_numbers_where_the_configuration_has_some() -> None:
 def test_hints_name_only_options_that_the_algorithm_has(name: str) -> None:
     kind = find(name).config
     options = {field.name for field in fields(kind)}
-    makers = (lambda g: row(g, 1, 1, 1), lambda g: row(g, 0, 1 + g, g, rank=1), lambda g: row(g, 0, 9, 5 - g / 100))
+    makers = (
+        lambda g: row(g, 1, 1, 1),
+        lambda g: row(g, 0, 1 + g, g, rank=1),
+        lambda g: row(g, 0, 9, 5 - g / 100),
+        lambda g: row(g, 0, 9, g) | {"step_mean": 0.0},
+        lambda g: row(g, 0, 9, g) | {"update_ratio": 0.0, "gradient_norm": 0.0},
+    )
     for make in makers:
         [(_, text), *_] = stalls((make(g) for g in range(50)), kind())
         named = {flag.replace("-", "_") for flag in re.findall(r"--([a-z-]+)", text)}
         assert named <= options, text
         assert "--lr (3, say)" not in text  # of SNES and the CMA kind it is part of the method
+        assert "try or" not in text
 
 
 @pytest.mark.parametrize("strategy", ["openai-es", "snes", "cma"])

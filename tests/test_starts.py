@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from support import center
 
 import esker
@@ -17,6 +18,7 @@ from esker.noise.address import Purpose, generator
 from esker.policies.mlp import MLP
 from esker.runs import checkpoints
 from esker.runs.request import configure
+from esker.strategies.openai_es import OpenAIES
 
 # Pendulum's episodes have 200 steps: a generation of 12 members and 2 centres has 2,800, and a start three generations.
 OPTIONS: dict[str, Any] = {
@@ -152,8 +154,20 @@ def test_an_automatic_preset_gives_its_starts_up_however_the_steps_are_written(s
 
 
 def test_a_length_of_starts_that_does_not_fit_is_refused_with_what_makes_it_so() -> None:
-    with pytest.raises(esker.UsageError, match=r"starts of 50,000 leave none.*--preset none"):
+    with pytest.raises(esker.UsageError, match=r"starts of 50,000 leave none.*\(with preset halfcheetah/ars, chosen for"):
         configure("HalfCheetah-v5", {"steps": 100_000, "start_steps": 50_000})
+
+
+class WithOrigin(OpenAIES):
+    """Keeps an array of three numbers under a name that `Restarts` uses."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"origin": torch.zeros(3)}
+
+
+def test_a_strategy_of_ones_own_keeps_what_it_calls_origin(tmp_path: Path) -> None:
+    run = train(tmp_path / "run", strategy="test_starts:WithOrigin", generations=4)
+    assert stored(run, 3).arrays["origin"].tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_preset_with_several_starts_gives_them_up_where_the_steps_do_not_suffice() -> None:

@@ -143,6 +143,14 @@ def test_a_grid_tries_every_point_once_and_ends(tmp_path: Path) -> None:
     assert sorted(points) == [(lr, how) for lr in (0.01, 0.1) for how in ("centered_rank", "normalized", "raw")]
 
 
+def test_a_strategy_that_is_an_algorithm_is_swept_with_its_options(tmp_path: Path) -> None:
+    assert (
+        sweep(tmp_path, "--strategy", "snes", "--space", "stdev_lr=0.1,0.2", "--sampler", "grid", "--generations", "2") == 0
+    )
+    assert [trial["params"] for trial in summary(tmp_path)["trials"]] == [{"stdev_lr": 0.1}, {"stdev_lr": 0.2}]
+    assert [trial["generation"] for trial in summary(tmp_path)["trials"]] == [1, 1]
+
+
 def test_a_sweep_continues_to_more_trials_and_refuses_another_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

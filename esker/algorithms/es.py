@@ -36,6 +36,7 @@ from esker.policies import spaces
 from esker.policies.heads import refuse_whole_numbers
 from esker.policies.normalizer import Statistics
 from esker.strategies.registry import build_strategy, find_strategy
+from esker.strategies.restarts import Restarts
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job, Result
 from esker.worlds.environments import Environment, probed
@@ -138,9 +139,10 @@ class EvolutionStrategy(Center):
         chosen = starts.end(score, progress.env_steps, self._place())
         if chosen is None:
             center = self.task.network.initial(generator(self.config.seed, Purpose.INITIAL, starts.number))
-            # Restarts begin around their origin, which is a start's centre.
-            arrays = {n: center if n in ("center", "origin") else array for n, array in self._first.arrays.items()}
-            chosen = replace(self._first, arrays=arrays)
+            elsewhere = {"center": center}
+            if isinstance(self.strategy, Restarts):
+                elsewhere["origin"] = center  # around which it restarts
+            chosen = replace(self._first, arrays=self._first.arrays | elsewhere)
         self._go_on_from(chosen)
         progress.recent, progress.goal_streak = [], 0
         return starts.described(score)

@@ -23,7 +23,7 @@ ALIKE = (
 )
 STILL = (
     "the centre has not moved for {count:,} generations: no individual is good enough to move it ({score:,.1f} at best); "
-    "look at --mean-update-param or --lr"
+    "look at {movers}"
 )
 FLAT = (
     "the update has been 0 for {count:,} generations although returns differ ({low:,.1f} to {score:,.1f}): members have the "
@@ -32,7 +32,7 @@ FLAT = (
 UNBEATEN = "no member has beaten the centre for {count:,} generations: {lower_scale}raise {crowd}"
 NO_BETTER = (
     "the centre is no better than at the start after {count:,} generations ({score:,.1f} then, {now:,.1f} now): "
-    "{try_scale}{larger_crowd}or `esker sweep`"
+    "try {tries}`esker sweep`"
 )
 
 
@@ -44,31 +44,36 @@ class Advice:
     sigma: float | None = None
     lr: float | None = None
     crowd: tuple[str, ...] = ("--population", "--episodes-per-member")
-    bonus: bool = True  # whether there are steps to give one for
+    movers: tuple[str, ...] = ("--mean-update-param", "--var-init", "--lr")  # what decides how far the centre moves
+    bonus: tuple[str, ...] = ("--survival-bonus",)
 
     @classmethod
     def of(cls, config: Any) -> Advice:
         """What a configuration allows to try. The published learning rate of SNES and the CMA kind is part of them."""
-        crowd = tuple(flag for flag in cls.crowd if hasattr(config, flag[2:].replace("-", "_")))
-        bonus = hasattr(config, "survival_bonus")
-        if hasattr(config, "var_init"):
-            return cls("--var-init", config.var_init, None, crowd, bonus)
-        names = {getattr(config, "algo", ""), getattr(config, "strategy", "")}
-        lr = None if names & {"snes", "sep-cma", "cma"} else getattr(config, "lr", None)
-        sigma = getattr(config, "sigma", None)
-        return cls("--sigma" if sigma else "", sigma, lr if sigma else None, crowd, bonus)
+
+        def had(flags: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(flag for flag in flags if hasattr(config, flag[2:].replace("-", "_")))
+
+        scale = "--var-init" if hasattr(config, "var_init") else "--sigma"
+        sigma = getattr(config, scale[2:].replace("-", "_"), None)
+        strategies = {getattr(config, "algo", ""), getattr(config, "strategy", "")}
+        steps = sigma and scale == "--sigma" and not strategies & {"snes", "sep-cma", "cma"}
+        lr = getattr(config, "lr", None) if steps else None
+        return cls(scale if sigma else "", sigma, lr, had(cls.crowd), had(cls.movers), had(cls.bonus))
 
     def words(self) -> dict[str, str]:
         """What goes into the sentences' places."""
         larger, smaller = (_say(self.sigma and self.sigma * by) for by in (STEP, 1 / STEP))
         faster = f" and --lr{_say(self.lr * STEP)}" if self.lr else ""
+        another = [f"another {self.scale}{larger}{faster}"] if self.scale else []
+        tries = another + [f"a larger {flag}" for flag in self.crowd[:1]]
         return {
             "raise_scale": f"raise {self.scale}{larger}, " if self.scale else "",
             "lower_scale": f"lower {self.scale}{smaller}, or " if self.scale else "",
-            "try_scale": f"try another {self.scale}{larger}{faster}, " if self.scale else "try ",
+            "tries": ", ".join([*tries, ""]) + "or " if tries else "",
             "crowd": " or ".join(self.crowd) or "the number of episodes",
-            "or_change": "look at --survival-bonus, or take another preset" if self.bonus else "or change the reward",
-            "larger_crowd": f"a larger {self.crowd[0]}, " if self.crowd else "",
+            "movers": " or ".join(self.movers) or "the reward",
+            "or_change": f"look at {self.bonus[0]}, or take another preset" if self.bonus else "or change the reward",
         }
 
 

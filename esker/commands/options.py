@@ -42,7 +42,7 @@ def add_algorithm_options(parser: Parser, arguments: Sequence[str], without: Ite
         algorithm = registry.find("es")
     known = {option.name for option in fields(algorithm.config)} - set(without)
     add_options(parser, algorithm.config, known, None if "--help-all" in arguments else COMMON)
-    for name in OLD_NAMES:
+    for name in (*OLD_NAMES, *({"strategy"} - known)):  # a strategy may have named the algorithm
         parser.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     for name in FLAGS:
         nargs: dict[str, Any] = {"nargs": "?", "const": True} if name in SWITCHES else {}
@@ -71,5 +71,5 @@ def _value(text: Any) -> Any:
 def options_given(namespace: Namespace) -> dict[str, Any]:
     """The options that were given as flags, under the names they were given."""
     algorithms = [registry.find(algorithm_named(namespace.arguments))]
-    known = {option.name for algorithm in algorithms for option in fields(algorithm.config)} | set(OLD_NAMES)
+    known = {option.name for algorithm in algorithms for option in fields(algorithm.config)} | {"strategy", *OLD_NAMES}
     return {name: value for name, value in vars(namespace).items() if name in known and name not in NOT_FLAGS}

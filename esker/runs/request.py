@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -22,6 +21,7 @@ from esker.errors import UsageError
 from esker.policies.custom import network_name
 from esker.presets import Preset, find, for_environment, load_all
 from esker.runs.fitting import fit_preset
+from esker.worlds.atari import sees_memory
 from esker.worlds.environments import INEXACT_RESETS, Env, Environment, resolve, with_factory
 from esker.worlds.instances import from_instance
 
@@ -62,8 +62,8 @@ def configure(
     else:
         why = None
     options, renamed = modernize(options)
-    strategy = options.get("strategy", file.get("strategy"))
-    if algo is None and strategy in OF_OWN:
+    strategy = strategy_named(options, file)
+    if (algo or names.algo or strategy) == strategy and strategy is not None:
         algo, options, file = strategy, _without(options, "strategy"), _without(file, "strategy")
         renamed.append(f"strategy {strategy} is an algorithm, with defaults of its own: --algo {strategy}")
         names = names_in(file | dict(foreign or {}))
@@ -74,7 +74,7 @@ def configure(
     environment, translated = resolve(place) if isinstance(place, str) else (with_factory(place), [])
     notices += translated
     chosen = _preset(preset, environment.name, algorithm.name)
-    if preset == "auto" and chosen is not None and _sees_memory(options, file):
+    if preset == "auto" and chosen is not None and sees_memory(options, file):
         notices.append(f"preset {chosen.name} is for the screen of the game, and its memory is observed: not used")
         chosen, preset = None, None
     base, inexact = _made_anew(environment.name, algorithm, options)
@@ -98,10 +98,10 @@ def configure(
     return Request(algorithm, result, environment, notices + fitted + _random_only(result), asked, file, done.derived)
 
 
-def _sees_memory(*layers: Mapping[str, Any]) -> bool:
-    """Whether a game's memory is observed, for which no preset was made: they are for its screen."""
-    kwargs = str(next((layer["env_kwargs"] for layer in layers if layer.get("env_kwargs")), ""))
-    return re.search(r"""['"]obs_type['"]: *['"]ram['"]""", kwargs) is not None
+def strategy_named(*layers: Mapping[str, Any]) -> str | None:
+    """The strategy that the first layer with one asks for, if it is an algorithm with options of its own."""
+    found = next((layer["strategy"] for layer in layers if layer.get("strategy") is not None), None)
+    return found if found in OF_OWN else None
 
 
 def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -139,9 +139,11 @@ def _build(algorithm: Algorithm, chosen: Preset | None, *layers: Mapping[str, An
     except UsageError as error:
         if chosen is None:
             raise
-        if _refusal(algorithm, *layers[1:]) == str(error):  # it does not come from the preset
+        other = _refusal(algorithm, *layers[1:])
+        if other == str(error):  # it does not come from the preset
             raise
-        why = f"by preset {chosen.name}, chosen for {chosen.env}; --preset none turns it off"
+        preset = f"preset {chosen.name}, chosen for {chosen.env}"
+        why = f"by {preset}; --preset none turns it off" if other is None else f"with {preset}"
         raise UsageError(f"{error} ({why})") from error
 
 
@@ -201,11 +203,10 @@ def algorithm_named(arguments: Sequence[str]) -> str:
         return "es"
     if given.algo is not None:
         return str(given.algo)
-    if given.strategy in OF_OWN:
-        return str(given.strategy)
     flags = {name: value for name, value in vars(given).items() if name in ("algorithm", "run") and value is not None}
     values = read_values(given.config) if given.config else {}
-    return names_in(values | flags).algo or algorithm_of_preset(given.preset) or "es"
+    named = names_in(values | flags).algo
+    return named or strategy_named(vars(given), values) or algorithm_of_preset(given.preset) or "es"
 
 
 def algorithm_of_preset(name: str | None) -> str | None:

@@ -17,7 +17,7 @@ from esker.config.translate import names_in
 from esker.errors import RunError, UsageError
 from esker.runs.about import describe
 from esker.runs.request import Request as RunRequest
-from esker.runs.request import algorithm_of_preset, configure
+from esker.runs.request import algorithm_of_preset, configure, strategy_named
 from esker.runs.session import without_action_noise
 from esker.sweep.display import Display
 from esker.sweep.plan import PERSONAL, Budget, Pruner, Sampler, Storage, SweepPlan, plain
@@ -134,7 +134,7 @@ def _first_values(request: Request) -> dict[str, Any]:
     if not request.space:
         return {}
     file = read_values(request.config) if request.config else {}
-    named = names_in(file | dict(request.foreign)).algo
+    named = names_in(file | dict(request.foreign)).algo or strategy_named(request.options, file)
     kind = registry.options_of(request.algo or named or algorithm_of_preset(request.preset) or "es")
     space = parse_space(request.space, kind)
     return options_of({name: _first(dimension) for name, dimension in space.items()}, kind, antithetic=True)

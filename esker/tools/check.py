@@ -16,7 +16,7 @@ from esker.policies.heads import head_for, refuse_whole_numbers
 from esker.policies.observations import is_image
 from esker.presets import for_environment
 from esker.tools.observations import observation_faults
-from esker.worlds.atari import Atari
+from esker.worlds.atari import Atari, sees_memory
 from esker.worlds.environments import Env, Flattened, reset_is_exact, resolve, silence
 from esker.worlds.limits import DEFAULT_LIMIT, time_limit
 
@@ -85,7 +85,7 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
         speed = _speed(env)
     except (Exception, SystemExit) as error:
         raise UsageError(f"environment {name!r} fails when it is stepped: {named_line(error)}{_place(error)}") from error
-    preset = for_environment(environment.name, "es")
+    preset = None if sees_memory({"env_kwargs": environment.kwargs}) else for_environment(environment.name, "es")
     limit = environment.atari.max_steps if environment.is_atari and environment.atari else time_limit(env)
     assert env.observation_space.shape is not None
     return EnvironmentReport(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +23,18 @@ def register_games() -> None:
         return
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     gym.register_envs(ale_py)
+
+
+def sees_memory(*layers: Mapping[str, Any]) -> bool:
+    """Whether a game's memory is observed, by the first layer of options that has arguments of the environment."""
+    names = ("env_kwargs", "env_config")  # RLlib's name
+    kwargs = next((layer[name] for layer in layers for name in names if layer.get(name)), None)
+    if isinstance(kwargs, str):
+        try:
+            kwargs = json.loads(kwargs)
+        except ValueError:  # refused later
+            return False
+    return isinstance(kwargs, Mapping) and kwargs.get("obs_type") == "ram"
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,10 @@ def resolve(name: str, **options: Any) -> tuple[Environment, list[str]]:
         if name.startswith("ALE/") and not any(other.startswith("ALE/") for other in known):
             raise UsageError(f"environment {name!r} needs ale-py; pip install 'esker[atari]'")
         raise UsageError(f"unknown environment {name!r}{nearest(name, known)}")
+    if newest.startswith(PREFIX) and "-ram" in name:
+        raise UsageError(
+            f'environment {name!r} shows the game\'s memory; use {newest} with --env-kwargs \'{{"obs_type": "ram"}}\''
+        )
     notices = [] if newest == name else [f"environment {name} is translated to {newest}, its newest version"]
     return Environment(newest, **options), notices
 
