@@ -67,15 +67,29 @@ def test_a_decaying_rate_shrinks_clipups_maximum_speed_with_it(strategy: type[PG
     assert es.lr == 0.02 * 0.5**6
 
 
-def test_pgpe_continues_from_a_state_of_before_its_rate_could_decay() -> None:
-    es, other = (PGPE(np.zeros(10), population=6, lr=0.1) for _ in range(2))
-    es.tell(np.arange(6.0))
-    state = es.state_dict()
-    del state["lr"]
-    other.load_state_dict(state)
-    es.tell(np.arange(6.0))
-    other.tell(np.arange(6.0))
-    assert torch.equal(es.center, other.center)
+def test_pgpe_continues_from_a_state_of_before_its_rate_could_decay_without_decay() -> None:
+    former = PGPE(np.zeros(10), population=6, lr=0.1)
+    resumed, again = (PGPE(np.zeros(10), population=6, lr=0.1, lr_decay=0.5) for _ in range(2))
+    former.tell(np.arange(6.0))
+    resumed.load_state_dict({name: value for name, value in former.state_dict().items() if name != "lr"})
+    resumed.tell(np.arange(6.0))
+    again.load_state_dict(resumed.state_dict())
+    again.tell(np.arange(6.0))
+    for _ in range(2):
+        former.tell(np.arange(6.0))
+    assert torch.equal(former.center, again.center)
+    assert again.lr == 0.1
+
+
+@pytest.mark.parametrize("strategy", [PGPE, OpenAIES])
+def test_a_rate_that_has_decayed_to_0_is_loaded_and_one_that_is_no_number_is_not(strategy: type[PGPE | OpenAIES]) -> None:
+    es, other = (strategy(np.zeros(10), population=6, lr_decay=1e-200) for _ in range(2))
+    for _ in range(2):
+        es.tell(np.arange(6.0))
+    other.load_state_dict(es.state_dict())
+    assert other.lr == 0.0
+    with pytest.raises(ValueError, match="lr is nan; expected a number of at least 0"):
+        other.load_state_dict(es.state_dict() | {"lr": float("nan")})
 
 
 @pytest.mark.parametrize("antithetic", [False, True])

@@ -64,6 +64,12 @@ def check_positive(**values: float) -> None:
             raise ValueError(f"{name} is {value}; expected a number above 0")
 
 
+def check_rate(lr: float) -> None:
+    """Refuse a state's learning rate that is no number; it may have decayed to 0."""
+    if not (lr >= 0 and isfinite(lr)):
+        raise ValueError(f"lr is {lr}; expected a number of at least 0")
+
+
 def check_shaping(shaping: str) -> None:
     """Refuse a shaping that does not exist (UsageError, which is a ValueError)."""
     find_shaping(shaping)

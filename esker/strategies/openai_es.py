@@ -14,6 +14,7 @@ from esker.strategies.arguments import (
     NoiseArgument,
     check_population,
     check_positive,
+    check_rate,
     check_same_size,
     check_shaping,
     fitness_of,
@@ -128,6 +129,7 @@ class OpenAIES:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
         center = torch.as_tensor(state["center"])
         check_same_size(center, self.center)
-        check_positive(lr=state["lr"], sigma=state["sigma"])
+        check_positive(sigma=state["sigma"])
+        check_rate(state["lr"])
         self._ascent.load(center, state["optimizer"])
         self.generation, self.lr, self.sigma = state["generation"], state["lr"], state["sigma"]

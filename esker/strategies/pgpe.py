@@ -15,6 +15,7 @@ from esker.strategies.arguments import (
     NoiseArgument,
     check_population,
     check_positive,
+    check_rate,
     check_same_size,
     check_shaping,
     check_squares,
@@ -119,14 +120,13 @@ class PGPE:
         return done
 
     def state_dict(self) -> dict[str, Any]:
-        """The state that `tell` changes: centre, standard deviations, optimizer, learning rate, generation."""
+        """The state that `tell` changes: centre, standard deviations, optimizer, generation, a learning rate that decays."""
         return {
             "center": self.center.clone(),
             "stdev": torch.from_numpy(self.stdev.copy()),
             "optimizer": self._ascent.state_dict(),
             "generation": self.generation,
-            "lr": self.lr,
-        }
+        } | ({"lr": self.lr} if self.lr_decay != 1.0 else {})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a `state_dict`. A centre of another size raises ValueError."""
@@ -134,5 +134,9 @@ class PGPE:
         check_same_size(center, self.center)
         self._ascent.load(center, state["optimizer"])
         self.stdev = torch.as_tensor(state["stdev"]).numpy().copy()
-        self.generation, self.lr = state["generation"], state.get("lr", self.lr)  # runs of former versions have no lr
-        check_positive(lr=self.lr)
+        self.generation = state["generation"]
+        if "lr" in state:
+            check_rate(state["lr"])
+            self.lr = state["lr"]
+        else:  # a rate that does not decay; in former versions it never did
+            self.lr_decay = 1.0
