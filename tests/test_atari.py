@@ -68,6 +68,25 @@ def test_the_option_changes_what_is_seen(name, value):
     assert other.shape[1:] == shape
 
 
+def test_a_cropped_frame_is_that_part_of_the_screen_scaled():
+    import cv2
+
+    whole, cropped = pong(), pong(crop=(34, 194), screen_size=16, frame_stack=1)
+    whole.reset(seed=5), cropped.reset(seed=5)
+    for action in np.random.default_rng(0).integers(0, 6, 50):
+        whole.step(int(action))
+        seen = cropped.step(int(action))[0]
+    buffers = whole.get_wrapper_attr("obs_buffer")  # the last two frames: the first is the larger of both
+    assert (seen[0] == cv2.resize(buffers[0][34:194], (16, 16), interpolation=cv2.INTER_AREA)).all()
+    assert np.unique(seen).size > 1  # a ball or a paddle is in it
+
+
+@pytest.mark.parametrize("rows", [(34,), (34, 194, 3), (194, 34), (34, 211)])
+def test_rows_that_the_screen_lacks_are_refused(rows):
+    with pytest.raises(esker.UsageError, match="expected two rows of 210, as 34,194"):
+        pong(crop=rows)
+
+
 def test_max_frames_ends_an_episode():
     env = pong(max_frames=400, noop_max=0)
     env.reset(seed=0)
@@ -127,6 +146,27 @@ def test_without_the_fire_button_the_other_actions_remain():
         env.reset(seed=3)
     for action in [1, 1, 2, 0, 1, 2, 2, 1]:
         assert (without.step(action)[0] == plain.step([0, 2, 3][action])[0]).all()
+
+
+def test_a_policy_has_the_named_actions_in_their_order_and_no_ops_stay_no_ops():
+    plain, chosen = pong(noop_max=30, sticky_actions=0.25), pong(noop_max=30, sticky_actions=0.25, actions=("LEFT,right",))
+    assert chosen.action_space.n == 2
+    assert (plain.reset(seed=3)[0] == chosen.reset(seed=3)[0]).all()
+    for action in [1, 1, 0, 0, 1, 0, 0, 1]:
+        assert (chosen.step(action)[0] == plain.step([3, 2][action])[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"actions": ("RIGHT", "LEFFT")}, "it has no action 'LEFFT'; did you mean 'LEFT'"),
+        ({"actions": ("RIGHT",)}, "a policy needs at least two actions; its actions are NOOP, FIRE, RIGHT, LEFT"),
+        ({"actions": ("RIGHT", "LEFTFIRE"), "fire": False}, "LEFTFIRE presses the fire button; leave out --no-fire"),
+    ],
+)
+def test_actions_that_the_game_lacks_and_fewer_than_two_are_refused(options, message):
+    with pytest.raises(esker.UsageError, match=message):
+        pong(**options)
 
 
 def test_a_game_that_is_all_fire_keeps_its_button(monkeypatch):
@@ -234,6 +274,8 @@ def test_a_missing_or_damaged_rom_gets_status_2_and_the_remedy(tmp_path, monkeyp
         ),
         (["CartPole-v1", "--frame-skip", "2"], "frame_skip is for Atari environments (ALE/…), and this is CartPole-v1"),
         (["ALE/Pogn-v5"], "unknown environment 'ALE/Pogn-v5'; did you mean 'ALE/Pong-v5'"),
+        (["CartPole-v1", "--crop", "34,194"], "crop is for Atari environments (ALE/…), and this is CartPole-v1"),
+        (["ALE/Pong-v5", "--actions", "UP,DOWN"], "it has no action 'UP'; its actions are NOOP, FIRE, RIGHT, LEFT"),
         (["CartPole-v1", "--no-fire"], "fire is for Atari environments (ALE/…), and this is CartPole-v1"),
         (["CartPole-v1", "--channels", "8"], "channels is for --network conv-lstm, and this is mlp"),
         (["worlds:Album"], "observations are a Dict with images inside"),

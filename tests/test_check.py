@@ -67,10 +67,18 @@ def test_environment_without_a_time_limit_is_warned_of(capsys: pytest.CaptureFix
     assert "--max-episode-steps" in output
 
 
-def test_a_game_is_limited_by_its_frames() -> None:
+@pytest.mark.parametrize(
+    ("kwargs", "wrappers", "limit"),
+    [
+        ("{}", (), 27_000),  # 108,000 frames, four to a step
+        ('{"max_num_frames_per_episode": 1000}', (), 250),
+        ("{}", ("worlds:after_99_steps",), 99),
+    ],
+)
+def test_a_game_is_limited_by_its_frames_or_by_less(kwargs: str, wrappers: tuple[str, ...], limit: int) -> None:
     pytest.importorskip("ale_py")
-    report = check_environment("ALE/Pong-v5")
-    assert (report.max_episode_steps, report.warnings) == (27_000, [])  # 108,000 frames, four to a step
+    report = check_environment("ALE/Pong-v5", kwargs, wrappers)
+    assert (report.max_episode_steps, report.warnings) == (limit, [])
 
 
 def test_environment_with_a_limit_and_good_observations_has_no_warning() -> None:

@@ -131,3 +131,11 @@ def test_auto_stays_with_gymnasium_where_envpool_does_not_fit(tmp_path):
         "CartPole-v1", preset=None, vectorizer="auto", time_aware=True, generations=1, workers=0, run_dir=str(tmp_path / "a")
     )
     assert run.config.vectorizer == "gymnasium"
+
+
+@pytest.mark.parametrize("arguments", [["--no-fire"], ["--actions", "RIGHT,LEFT"], ["--crop", "34,194"]])
+def test_what_only_gymnasiums_games_have_is_refused(arguments, tmp_path, capsys):
+    request = ["train", "ALE/Pong-v5", "--preset", "none", "--network", "linear", "--vectorizer", "envpool"]
+    assert main([*request, *arguments, "--run-dir", str(tmp_path / "run")]) == 2
+    message = f"vectorizer envpool does not support {arguments[0]}; use --vectorizer gymnasium"
+    assert capsys.readouterr().err.strip().endswith(message)

@@ -157,6 +157,11 @@ def make_corridor(**kwargs: Any) -> gym.Env:
     return Corridor(**kwargs)
 
 
+def after_99_steps(env: gym.Env) -> gym.Env:
+    """A wrapper: ends episodes after 99 steps."""
+    return gym.wrappers.TimeLimit(env, 99)
+
+
 def scale_reward(env: gym.Env) -> gym.Env:
     return gym.wrappers.TransformReward(env, lambda reward: 2.0 * float(reward))
 

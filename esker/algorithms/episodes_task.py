@@ -84,9 +84,11 @@ def environment_options(config: SynchronousConfig) -> dict[str, Any]:
         screen_size=config.screen_size or screen_size,
         frame_stack=config.frame_stack or frame_stack,
         frame_skip=config.frame_skip,
+        crop=config.crop,
         noop_max=config.noop_max,
         sticky_actions=config.sticky_actions,
         fire=config.fire,
+        actions=config.actions,
         max_frames=config.max_frames,
     )
     return {

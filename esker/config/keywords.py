@@ -12,6 +12,7 @@ class TrainOptions(TypedDict, total=False):
 
     action_mode: Literal["direct", "tanh", "binned"]
     action_noise: float
+    actions: Sequence[str] | str
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"] | str
     active: bool
     actor_activation: Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"]
@@ -30,6 +31,7 @@ class TrainOptions(TypedDict, total=False):
     cpus_per_worker: float
     critic_activation: Literal["tanh", "relu", "leaky_relu", "elu", "selu", "silu"]
     critic_chunk: int
+    crop: Sequence[int] | str
     damp_init: float
     damp_limit: float
     damp_tau: float

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
 from gymnasium.utils import seeding
+
+from esker.errors import nearest
 
 Env = gym.Env[Any, Any]
 PREFIX = "ALE/"
@@ -44,15 +47,16 @@ class Atari:
     screen_size: int = 84
     frame_stack: int = 4
     frame_skip: int = 4
+    crop: tuple[int, ...] = ()  # the first row of the screen that is seen, and the first below it; none: all
     noop_max: int = 30
     sticky_actions: float = 0.0
     fire: bool = True
+    actions: tuple[str, ...] = ()  # by ALE's names; none: all
     max_frames: int = 108_000
 
-    @property
-    def max_steps(self) -> int:
-        """The decisions of an episode, at most."""
-        return self.max_frames // self.frame_skip
+    def max_steps(self, kwargs: Mapping[str, Any]) -> int | None:
+        """The decisions of an episode, at most, with these arguments of the environment."""
+        return kwargs.get("max_num_frames_per_episode", self.max_frames) // self.frame_skip or None
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -67,26 +71,60 @@ class Atari:
     def wrap(self, env: Env) -> Env:
         """Starts, stickiness, preprocessing and stacking over a bare ALE environment."""
         env = StartPool(env.unwrapped, self.max_frames)
-        if not self.fire:
-            env = WithoutFire(env)
         if self.sticky_actions:
             env = gym.wrappers.StickyAction(env, self.sticky_actions)
-        env = gym.wrappers.AtariPreprocessing(
-            env, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.screen_size
-        )
-        return gym.wrappers.FrameStackObservation(env, self.frame_stack)
-
-
-class WithoutFire(gym.ActionWrapper[Any, Any, Any]):
-    """Only the actions that do not press the fire button. A game that has fewer than two of them raises ValueError."""
-
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
+        preprocessing = partial(Cropped, rows=self.crop) if self.crop else gym.wrappers.AtariPreprocessing
+        env = preprocessing(env, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.screen_size)
+        env = gym.wrappers.FrameStackObservation(env, self.frame_stack)
         game: Any = env.unwrapped
-        self.kept = [number for number, meaning in enumerate(game.get_action_meanings()) if "FIRE" not in meaning]
-        if len(self.kept) < 2:
+        meanings = game.get_action_meanings()
+        kept = self.chosen(meanings)
+        return env if kept == list(range(len(meanings))) else ChosenActions(env, kept)
+
+    def chosen(self, meanings: Sequence[str]) -> list[int]:
+        """The game's numbers of the actions that a policy has. Names it lacks, or fewer than two, raise ValueError."""
+        names = [name.strip().upper() for given in self.actions for name in given.split(",")]
+        for name in names:
+            if name not in meanings:
+                raise ValueError(
+                    f"it has no action {name!r}{nearest(name, meanings)}; its actions are {', '.join(meanings)}"
+                )
+            if not self.fire and "FIRE" in name:
+                raise ValueError(f"{name} presses the fire button; leave out --no-fire")
+        named = [meanings.index(name) for name in dict.fromkeys(names)] or list(range(len(meanings)))
+        kept = [number for number in named if self.fire or "FIRE" not in meanings[number]]
+        if len(kept) < 2 and not self.fire:
             raise ValueError("without the fire button it has fewer than two actions; leave out --no-fire")
-        self.action_space = gym.spaces.Discrete(len(self.kept))
+        if len(kept) < 2:
+            raise ValueError(f"a policy needs at least two actions; its actions are {', '.join(meanings)}")
+        return kept
+
+
+class Cropped(gym.wrappers.AtariPreprocessing):
+    """Gymnasium's preprocessing of some rows of the screen. Rows that the screen lacks raise ValueError."""
+
+    def __init__(self, env: Env, rows: tuple[int, ...], **options: Any) -> None:
+        super().__init__(env, **options)
+        height = self.obs_buffer[0].shape[0]
+        if len(rows) != 2 or not 0 <= rows[0] < rows[1] <= height:
+            raise ValueError(f"crop is {','.join(map(str, rows))}; expected two rows of {height}, as 34,194")
+        self.rows = slice(*rows)
+
+    def _get_obs(self) -> Any:
+        whole = self.obs_buffer
+        self.obs_buffer = [screen[self.rows] for screen in whole]  # views
+        seen = super()._get_obs()  # type: ignore[no-untyped-call]
+        self.obs_buffer = whole
+        return seen
+
+
+class ChosenActions(gym.ActionWrapper[Any, Any, Any]):
+    """Some of a game's actions, by its numbers. What precedes an episode, which does nothing, stays as it is."""
+
+    def __init__(self, env: Env, kept: list[int]) -> None:
+        super().__init__(env)
+        self.kept = kept
+        self.action_space = gym.spaces.Discrete(len(kept))
 
     def action(self, action: Any) -> int:
         """The game's number of an action."""

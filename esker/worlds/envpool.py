@@ -15,7 +15,7 @@ import numpy as np
 
 from esker.errors import UsageError, first_line, nearest
 from esker.noise.address import Purpose, episode_seed
-from esker.worlds.atari import PREFIX
+from esker.worlds.atari import PREFIX, Atari
 from esker.worlds.environments import Env, Environment
 from esker.worlds.worlds import Ended
 
@@ -61,8 +61,10 @@ def pool_name(environment: Environment) -> str:
     for name, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
         if given:
             raise UsageError(f"vectorizer envpool does not support {name}; use --vectorizer gymnasium")
-    if environment.atari is not None and not environment.atari.fire:
-        raise UsageError("vectorizer envpool does not support --no-fire; use --vectorizer gymnasium")
+    atari = environment.atari or Atari()
+    for name, given in (("--crop", atari.crop), ("--actions", atari.actions), ("--no-fire", not atari.fire)):
+        if given:
+            raise UsageError(f"vectorizer envpool does not support {name}; use --vectorizer gymnasium")
     name, known = environment.name.removeprefix(PREFIX), envpool.list_all_envs()
     if name not in known:
         raise UsageError(f"EnvPool has no environment {name!r}{nearest(name, known)}; use --vectorizer gymnasium")
