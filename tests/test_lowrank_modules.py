@@ -293,6 +293,36 @@ def test_a_call_with_plain_values_beside_its_tensors_is_checked_too() -> None:
         esker.Evolution(Flagged(), reward_batch=reward, sigma=1.0, **FAST).run(1)
 
 
+def test_a_call_with_a_count_of_rows_is_not_repeated_for_a_member() -> None:
+    class Viewed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 2)
+
+        def forward(self, x: torch.Tensor, rows: int) -> torch.Tensor:
+            return self.layer(x).view(rows, 2)
+
+    evolution = esker.Evolution(Viewed(), reward_batch=lambda m: m(X, len(X) * len(m)).flatten(1).mean(1), **FAST)
+    evolution.run(1)
+    assert evolution.iteration == 1
+
+
+def test_a_model_whose_forward_changes_a_buffer_keeps_it_and_resumes(tmp_path: Path) -> None:
+    class Counts(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(6, 2)
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls.add_(1)
+            return super().forward(x)
+
+    net = nn.Sequential(nn.Linear(6, 6), Counts())
+    esker.Evolution(net, reward_batch=target, run_dir=str(tmp_path), params="0.*", **FAST).run(1)
+    assert net[1].calls == 0
+    assert esker.Evolution.resume(tmp_path, net, reward_batch=target, params="0.*").iteration == 1
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"rank": 3}, r"rank is 3, and '2.weight' is a 1×8 matrix; use rank=1"),
     ({"noise": "counter", "rank": 2}, "rank is for noise='low-rank'"),

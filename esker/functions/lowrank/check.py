@@ -51,16 +51,17 @@ def _alone(subject: nn.Module, flat: FlatParameters, members: LowRankMembers, me
     """The output of one member (None: the centre) by the user's own module, on its device and in its type."""
     loaded = members.loaded
     like = next(subject.parameters())
-    parameters: dict[str, torch.Tensor] = {name: tensor.detach() for name, tensor in subject.named_parameters()}
+    tensors: dict[str, torch.Tensor] = {name: tensor.detach() for name, tensor in subject.named_parameters()}
+    tensors |= {name: tensor.clone() for name, tensor in subject.named_buffers()}  # which a forward may change
     moving = loaded.parts.by_name()
     for name, tensor in zip(flat.layout.names, flat.tensors, strict=True):
         value, part = expanded(tensor), moving[name]
         if member is not None:
             value = value + loaded.change(part, member)
-        parameters[name] = value.to(like.device, like.dtype)
+        tensors[name] = value.to(like.device, like.dtype)
     args, keywords = mapped(lambda t: t.to(like.device, like.dtype if t.is_floating_point() else t.dtype), inputs)
     with torch.no_grad():
-        return torch.func.functional_call(subject, parameters, args, keywords)
+        return torch.func.functional_call(subject, tensors, args, keywords)
 
 
 def _rows(tensor: torch.Tensor, member: int, members: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from torch import nn
 from esker.errors import UsageError
 from esker.functions.lowrank.loaded import Loaded, split
 
-PLAIN = bool | int | float | str | None
+PLAIN = bool | float | str | None  # a whole number may count rows, which a member alone has fewer of
 
 
 class LowRankMembers:
