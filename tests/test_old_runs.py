@@ -141,7 +141,7 @@ OF_ES = {"population": 4, "center_episodes": 2, "workers": 0, "preset": None, "q
 OF_TD3 = {"algo": "td3", "generation_steps": 30, "batch_size": 8, "initial_steps": 30, "hidden": (4,), "workers": 0}
 RAM = {"max_episode_steps": 20, "env_kwargs": {"obs_type": "ram"}, "screen_size": 21, "hidden": (4,)}
 REFUSED_NOW = {
-    "has options of its own": ("CartPole-v1", OF_ES | {"algo": "es", "strategy": "pgpe"}),
+    "with options of its own": ("CartPole-v1", OF_ES | {"algo": "es", "strategy": "pgpe"}),
     "leave none of them to go on": ("CartPole-v1", OF_ES | {"starts": 2, "start_steps": 1000, "steps": 1500}),
     "asks for its memory": ("ALE/Pong-v5", OF_ES | RAM),
     "are whole numbers": ("worlds:Digits", OF_ES | {"network": "linear"}),
@@ -160,6 +160,7 @@ def test_what_only_earlier_versions_began_still_loads_evaluates_and_resumes(why,
     with monkeypatch.context() as earlier:
         for kind in ("es:ESConfig", "es:SynchronousConfig"):
             earlier.setattr(f"esker.algorithms.{kind.replace(':', '.')}.check_new", lambda self: None)
+        earlier.setattr("esker.runs.request._refuse_strategy", lambda *layers: None)
         earlier.setattr("esker.algorithms.es.refuse_whole_numbers", lambda space: None)
         earlier.setattr("esker.algorithms.hybrid_setup.refuse_whole_numbers", lambda space: None)
         run = esker.train(env, **options, run_dir=str(tmp_path / "run"))

@@ -153,8 +153,38 @@ def test_a_file_may_name_a_strategy_and_a_flag_an_option_of_it(tmp_path: Path) -
 def test_a_strategy_of_another_algorithm_is_refused() -> None:
     with pytest.raises(UsageError, match="strategy is not an option of cma"):
         configure("CartPole-v1", {"strategy": "pgpe"}, algo="cma")
-    with pytest.raises(UsageError, match="strategy pgpe has options of its own; use --algo pgpe"):
-        configure("CartPole-v1", {"strategy": "pgpe"}, algo="es", preset=None)
+
+
+OF_OWN = "strategy pgpe is an algorithm with options of its own; use --algo pgpe and leave out "
+
+
+@pytest.mark.parametrize(
+    ("options", "request_", "message"),
+    [
+        ({"strategy": "pgpe"}, {"algo": "es"}, OF_OWN + "strategy$"),
+        ({"strategy": "pgpe"}, {"algo": "es", "preset": "cartpole/es"}, OF_OWN + "strategy, the preset$"),
+        ({"strategy": "pgpe"}, {"preset": "cartpole/es"}, "the algorithm is pgpe; leave out strategy or the preset$"),
+        (
+            {"lr": 0.1},
+            {"config": {"algo": "es", "strategy": "pgpe", "sigma_decay": 1.0, "sigma": 0.1, "antithetic": True}},
+            OF_OWN + "strategy, sigma_decay, antithetic$",
+        ),
+    ],
+)
+def test_what_is_refused_of_a_strategy_that_is_an_algorithm_names_all_that_is_in_its_way(
+    options: dict[str, Any], request_: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        configure("CartPole-v1", options, **request_)
+
+
+def test_the_preset_file_of_a_former_sweep_of_another_strategy_names_what_to_leave_out(tmp_path: Path) -> None:
+    preset = tmp_path / "best.toml"
+    options = 'strategy = "pgpe"\nsigma = 0.1\nsigma_decay = 0.9\n'
+    preset.write_text(f'env = "CartPole-v1"\nalgo = "es"\nabout = "found"\n[options]\n{options}')
+    for algo in (None, "pgpe"):
+        with pytest.raises(UsageError, match=f"{OF_OWN}strategy, sigma_decay$"):
+            configure("CartPole-v1", {}, algo=algo, preset=str(preset))
 
 
 def test_an_error_that_a_preset_shares_does_not_claim_to_go_without_it() -> None:

@@ -151,6 +151,19 @@ def test_a_strategy_that_is_an_algorithm_is_swept_with_its_options(tmp_path: Pat
     assert [trial["generation"] for trial in summary(tmp_path)["trials"]] == [1, 1]
 
 
+def test_a_former_sweep_of_a_strategy_that_is_an_algorithm_is_refused_before_any_trial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--generations", "1", "--space", "lr=0.01..0.1", "--quiet"]
+    assert sweep(tmp_path, "--trials", "1", *arguments) == 0
+    plan = tmp_path / "s" / "sweep.toml"
+    plan.write_text(plan.read_text().replace("[options]", '[options]\nstrategy = "pgpe"'))
+    capsys.readouterr()
+    assert sweep(tmp_path, "--trials", "2", "--strategy", "pgpe", *arguments) == 2
+    assert capsys.readouterr().err.endswith("begin a sweep with --algo pgpe under another --name\n")
+    assert len(summary(tmp_path)["trials"]) == 1
+
+
 def test_a_sweep_continues_to_more_trials_and_refuses_another_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,6 +200,7 @@ def test_trials_that_fail_are_told_and_end_the_sweep_when_nothing_else_happens(
         (["--reduction", "1"], "reduction is 1; expected at least 2"),
         (["--run-dir", "x"], "unknown argument '--run-dir'"),
         (["--algo", "ess"], "unknown algorithm 'ess'"),
+        (["--space", "strategy=openai-es,pgpe"], "begin a sweep with --algo pgpe under another --name"),
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_is_written(

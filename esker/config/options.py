@@ -288,12 +288,6 @@ class ESConfig(UpdateOptions, SynchronousConfig):
         self.check_update()
         super().check()
 
-    def check_new(self) -> None:
-        """Refuse what only earlier versions accepted. Raises UsageError."""
-        super().check_new()
-        if self.strategy in OF_OWN:
-            raise UsageError(f"strategy {self.strategy} has options of its own; use --algo {self.strategy}")
-
 
 # Options that only some networks have.
 NETWORK_OPTIONS = {

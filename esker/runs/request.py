@@ -67,7 +67,7 @@ def configure(
         algo, options, file = strategy, _without(options, "strategy"), _without(file, "strategy")
         renamed.append(f"strategy {strategy} is an algorithm, with defaults of its own: --algo {strategy}")
         names = names_in(file | dict(foreign or {}))
-    algorithm, env, notices = _named(algo, env, preset, names)
+    algorithm, env, notices = _named(algo, env, preset, names, strategy)
     notices += [why] if why else []
     notices += renamed
     place, options = _described(env, options)
@@ -91,6 +91,7 @@ def configure(
     options = whole_goal(options)
     asked = {**file, **options}
     refuse_others(algorithm, asked)
+    _refuse_strategy(preset, base, asked)
     base, fitted = fit_preset(base, asked, algorithm.config)
     named = {"env": environment.name, "algo": algo if algo and ":" in algo else algorithm.name}
     result = _build(algorithm, chosen if preset == "auto" else None, base, file, options, named)
@@ -168,7 +169,9 @@ def _described(env: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any
     return env, result
 
 
-def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tuple[Algorithm, EnvironmentLike, list[str]]:
+def _named(
+    algo: str | None, env: Any, preset: str | None, names: Names, strategy: str | None
+) -> tuple[Algorithm, EnvironmentLike, list[str]]:
     """Algorithm, environment and notices. What is unknown, missing or contradictory raises UsageError."""
     notices = []
     of_preset = algorithm_of_preset(preset)
@@ -180,9 +183,8 @@ def _named(algo: str | None, env: Any, preset: str | None, names: Names) -> tupl
     elif names.algo not in (None, algo, algorithm.name):
         notices.append(f"the configuration's algorithm {names.algo} is overridden by {algo}")
     if of_preset is not None and of_preset != algorithm.name:
-        raise UsageError(
-            f"preset {preset!r} is for {of_preset}, and the algorithm is {algorithm.name}; use --algo {of_preset}"
-        )
+        other = "leave out strategy or the preset" if strategy == algorithm.name else f"use --algo {of_preset}"
+        raise UsageError(f"preset {preset!r} is for {of_preset}, and the algorithm is {algorithm.name}; {other}")
     if env is None:
         if names.env is None:
             raise UsageError("the following arguments are required: ENV, as in: esker train CartPole-v1")
@@ -239,3 +241,17 @@ def refuse_others(algorithm: Algorithm, names: Iterable[str]) -> None:
             having = [other for other in registry.names() if name in {f.name for f in fields(registry.find(other).config)}]
             if having:
                 raise UsageError(f"{name} is not an option of {algorithm.name}; it belongs to {', '.join(having)}")
+
+
+def _refuse_strategy(preset: str | None, base: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """A strategy that is an algorithm, but not the request's, raises UsageError, naming all that this one does not take."""
+    strategy = strategy_named(asked, base)
+    if strategy is None:
+        return
+    known = {f.name for f in fields(registry.options_of(strategy))}
+    named = {**base, **asked} if "strategy" in base else asked  # a preset file of an earlier version has one
+    others = [name for name in named if name not in known] + (["the preset"] if algorithm_of_preset(preset) else [])
+    raise UsageError(
+        f"strategy {strategy} is an algorithm with options of its own; "
+        f"use --algo {strategy} and leave out {', '.join(others)}"
+    )

@@ -11,9 +11,10 @@ from typing import Any, Literal
 import tomli_w
 
 from esker.algorithms import registry
+from esker.config.options import OF_OWN
 from esker.config.resume import RESUMABLE
 from esker.errors import UsageError
-from esker.sweep.space import Space, from_table, to_table
+from esker.sweep.space import Choices, Space, from_table, to_table
 from esker.system.words import count
 
 Sampler = Literal["tpe", "random", "grid"]
@@ -90,6 +91,16 @@ class SweepPlan:
                 raise UsageError(
                     f"sweep {self.name!r} exists with other {name} ({_brief(mine)}, now {_brief(value)}); "
                     f"leave it out to join the sweep, or choose another --name"
+                )
+
+    def refuse_strategies(self) -> None:
+        """Refuse strategies that are other algorithms, which sweeps of earlier versions may have. Raises UsageError."""
+        swept = self.space.get("strategy")
+        for strategy in (self.options.get("strategy"), *(swept.values if isinstance(swept, Choices) else ())):
+            if strategy in OF_OWN and strategy != self.algo:
+                raise UsageError(
+                    f"sweep {self.name!r} has strategy {strategy}, an algorithm with options of its own; "
+                    f"begin a sweep with --algo {strategy} under another --name"
                 )
 
 

@@ -100,6 +100,7 @@ def open_plan(request: Request) -> tuple[Path, SweepPlan, list[str]]:
     if not file.exists():
         _publish(_new_plan(request, config, name, options), file)
     plan = SweepPlan.read(file)
+    plan.refuse_strategies()
     plan.refuse_others(_asked(request, config, options))
     return folder, plan, notices
 
@@ -178,6 +179,7 @@ def _new_plan(request: Request, config: Any, name: str, options: dict[str, Any])
         seed=request.seed or 0,
         options=options,
     )
+    plan.refuse_strategies()
     if plan.sampler == "grid":
         grid(plan)  # raises for ranges without points, before anything is written
     return plan
