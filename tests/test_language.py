@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -291,7 +292,7 @@ def test_wrong_requests_are_named(language: LanguageModel, tmp_path: Path) -> No
         LanguageEvolution(language, ["1" * 70], letters, **SMALL)
     with pytest.raises(UsageError, match="no chat template"):
         LanguageEvolution(language, PROMPTS, letters, chat=True, **SMALL)
-    with pytest.raises(UsageError, match="there are no prompts"):
+    with pytest.raises(UsageError, match="prompts is empty; expected at least one prompt"):
         LanguageEvolution(language, [], letters, **SMALL)
     with pytest.raises(UsageError, match="rank is 33"):
         LanguageEvolution(language, PROMPTS, letters, rank=33, **SMALL)
@@ -308,6 +309,10 @@ def test_wrong_requests_are_named(language: LanguageModel, tmp_path: Path) -> No
     ({"stop": [""]}, "stop holds ''"),
     ({"temperature": "hot"}, "temperature is 'hot'"),
     ({"focus": "much"}, "focus is 'much'"),
+    ({"focus": True}, "focus is True"),
+    ({"held_out": "9+9="}, "held_out is '9\\+9='; expected a list of strings"),
+    ({"held_out": ["9+9=", ""]}, "held_out holds ''; expected text"),
+    ({"held_out": []}, "held_out is empty"),
     ({"seed": "abc"}, "seed is 'abc'; expected a whole number"),
     ({"evaluations_per_member": 4}, "use prompts_per_generation"),
     ({"on_error": "worst"}, "on_error is not an option of a language evolution"),
@@ -326,6 +331,36 @@ def test_a_string_is_no_list_of_texts(language: LanguageModel, tmp_path: Path) -
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="is a file; expected a folder"):
         LanguageEvolution(language, PROMPTS, letters, **SMALL).save(tmp_path / "file")
+
+
+def test_numbers_of_numpy_and_any_iterable_of_texts_are_taken(language: LanguageModel, tmp_path: Path) -> None:
+    options = {**SMALL, "stop": ["b"], "held_out": ["9+9=", "b"]}
+    numbers: dict[str, Any] = {"seed": np.int64(3), "temperature": np.float32(0.5), "focus": np.float32(0.25)}
+    other = {**options, **numbers, "stop": (text for text in "b"), "held_out": {1: "9+9=", 2: "b"}.values()}
+    one = LanguageEvolution(tiny(), PROMPTS, letters, seed=3, temperature=0.5, focus=0.25, **options)
+    two = LanguageEvolution(tiny(), dict.fromkeys(PROMPTS).keys(), letters, run_dir=str(tmp_path), **other)
+    for run in (one, two):
+        run.run(1)
+    assert torch.equal(one.evolution.strategy.center, two.evolution.strategy.center)
+    assert one.held_out == two.held_out
+    assert one.evaluate(text for text in PROMPTS) == two.evaluate(PROMPTS)
+    assert text_loss(language, (text for text in PROMPTS)) == text_loss(language, PROMPTS)
+
+
+def test_a_resume_with_a_damaged_language_file_goes_on_and_keeps_it_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    LanguageEvolution(tiny(), PROMPTS, letters, held_out=["9+9="], run_dir=str(tmp_path), **SMALL).run(1)
+    again: dict[str, Any] = {"max_new_tokens": 4, "held_out": ["9+9="], "quiet": True}
+    whole = (tmp_path / "language.json").read_text()
+    (tmp_path / "language.json").write_text(whole[:50])
+    LanguageEvolution.resume(tmp_path, tiny(), PROMPTS, letters, **again)
+    assert "language.json' cannot be read" in capsys.readouterr().out
+    assert (tmp_path / "language.json").read_text() == whole
+    assert (tmp_path / "language.json.damaged-1").read_text() == whole[:50]
+    (tmp_path / "language.json").write_text(whole.replace('"focus": 0.0', '"focus": 0.0, "width": 2'))
+    with pytest.raises(UsageError, match="width is None, and the run has 2; a resumed run cannot change it"):
+        LanguageEvolution.resume(tmp_path, tiny(), PROMPTS, letters, **again)
 
 
 def test_held_out_prompts_are_completed_greedily_at_any_temperature() -> None:
@@ -405,21 +440,24 @@ def test_attention_that_is_not_computed_here_is_refused(language: LanguageModel)
         generated()
 
 
+@pytest.mark.parametrize("message", [
+    "CUDA error: an illegal memory access was encountered",
+    "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 9",
+])  # fmt: skip
 def test_a_device_that_fails_is_not_taken_for_a_wrong_model(
-    language: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    message: str, language: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError(message)
+
     make = Generator(language.model, len(PROMPTS), 8, Decoding(2, language.end_ids, language.pad_id))
     forward = type(language.model).forward
-    monkeypatch.setattr(type(language.model), "forward", fails_as_a_device)
-    with pytest.raises(RuntimeError, match="CUDA error"):
+    monkeypatch.setattr(type(language.model), "forward", fails)
+    with pytest.raises(RuntimeError, match=re.escape(message)):
         completions(make, language, PROMPTS)
     assert not make._ready  # the next attempt prepares again
     monkeypatch.setattr(type(language.model), "forward", forward)
     assert completions(make, language, PROMPTS).shape == (len(PROMPTS), 2)
-
-
-def fails_as_a_device(*_: Any, **__: Any) -> None:
-    raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
 
 def test_a_tokenizer_without_padding_takes_the_end_token_or_is_refused(language: LanguageModel) -> None:

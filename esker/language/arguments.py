@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from esker.errors import UsageError
@@ -23,23 +24,27 @@ def check_counts(prompts: Any, new_tokens: Any, every: Any) -> None:
             raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
 
 
-def check_choices(temperature: Any, focus: Any, stop: Any, options: Mapping[str, Any]) -> None:
-    """Refuse numbers and strings that are none, and options of `esker.Evolution` without effect here. Raises UsageError."""
-    if not isinstance(temperature, int | float) or not temperature >= 0:
+def check_choices(temperature: Any, focus: Any, options: Mapping[str, Any]) -> None:
+    """Refuse numbers that are none, and options of `esker.Evolution` without effect here. Raises UsageError."""
+    if not _is_number(temperature) or not temperature >= 0:
         raise UsageError(f"temperature is {temperature!r}; expected a number of at least 0")
-    if not isinstance(focus, int | float) or not 0 <= focus <= 1:
+    if not _is_number(focus) or not 0 <= focus <= 1:
         raise UsageError(f"focus is {focus!r}; expected a share between 0 and 1")
-    if not isinstance(seed := options.get("seed", 0), int):
-        raise UsageError(f"seed is {seed!r}; expected a whole number")
-    check_texts("stop", stop)
     for name in ELSEWHERE.keys() & options.keys():
         raise UsageError(f"{name} is not an option of a language evolution; {ELSEWHERE[name]}")
 
 
-def check_texts(name: str, texts: Any) -> None:
-    """Refuse a single string where several are expected, and empty or other values among them. Raises UsageError."""
-    if isinstance(texts, str) or not isinstance(texts, Sequence):
+def texts_of(name: str, texts: Any) -> list[str]:
+    """Texts as a list. A single string, and empty or other values among them raise UsageError."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise UsageError(f"{name} is {texts!r}; expected a list of strings")
-    for text in texts:
+    found = list(texts)
+    for text in found:
         if not isinstance(text, str) or not text:
             raise UsageError(f"{name} holds {text!r}; expected text")
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, also NumPy's."""
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
-from esker.language.arguments import check_texts
+from esker.language.arguments import texts_of
 from esker.language.generation import Decoding, Generator, Speedups
 from esker.language.models import LanguageModel
 from esker.language.prompts import Tokens, stop_ids
@@ -33,12 +33,11 @@ def evaluate(
     return held_out(0, scored, prompts, right, examples)
 
 
-def text_loss(language: LanguageModel, texts: Sequence[str], length: int = 256) -> float:
+def text_loss(language: LanguageModel, texts: Iterable[str], length: int = 256) -> float:
     """Mean negative log-likelihood of a token of plain text, in windows of `length` tokens: what forgetting raises."""
-    check_texts("texts", texts)
     device, total, count = next(language.model.parameters()).device, 0.0, 0
     with torch.no_grad():
-        for text in texts:
+        for text in texts_of("texts", texts):
             ids = torch.tensor(language.tokenizer(text)["input_ids"], device=device)
             for start in range(0, len(ids) - 1, length):
                 window = ids[start : start + length + 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from esker.algorithms.observer import Row
 from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.functions.parameters import Filter
-from esker.language.arguments import check_choices, check_counts
+from esker.language.arguments import check_choices, check_counts, texts_of
 from esker.language.display import Display, Notices
 from esker.language.evaluation import evaluate
 from esker.language.export import save_adapter, save_folder
@@ -53,14 +53,14 @@ class LanguageEvolution:
     def __init__(
         self,
         language: LanguageModel,
-        prompts: Sequence[str],
+        prompts: Iterable[str],
         score: Score,
         *,
-        held_out: Sequence[str] | None = None,
+        held_out: Iterable[str] | None = None,
         prompts_per_generation: int = 32,
         max_new_tokens: int = 32,
         temperature: float = 0.0,
-        stop: Sequence[str] = (),
+        stop: Iterable[str] = (),
         chat: bool = False,
         template: Callable[[str], str] | None = None,
         right: float = 1.0,
@@ -76,8 +76,9 @@ class LanguageEvolution:
         **options: Any,
     ) -> None:
         check_counts(prompts_per_generation, max_new_tokens, evaluate_every)
-        check_choices(temperature, focus, stop, options)
-        former = None if _folder is None else recalled(_folder)
+        check_choices(temperature, focus, options)
+        stop = texts_of("stop", stop)
+        former, damage = (None, []) if _folder is None else recalled(_folder)
         if held_out is None and former is not None:
             held_out = former.prompts or None
         self.language = language
@@ -86,7 +87,7 @@ class LanguageEvolution:
         self._stop, self._right, self._on_iteration, self._on_held_out = stop, right, on_iteration, on_held_out
         self._template = template or (_chat_template(language) if chat else None)
         train, held = self._tokens(prompts, held_out, max_new_tokens)
-        decoding = Decoding(max_new_tokens, stop_ids(language, stop), language.pad_id, temperature)
+        decoding = Decoding(max_new_tokens, stop_ids(language, stop), language.pad_id, float(temperature))
         self.task = LanguageTask(
             language=language,
             train=train,
@@ -99,7 +100,7 @@ class LanguageEvolution:
             right=right,
             evaluate_every=evaluate_every,
             balance=balance,
-            focus=focus,
+            focus=float(focus),
             speedups=Speedups(capture, compile),
             note=self.display.note,
             on_held_out=self._held_out,
@@ -109,11 +110,13 @@ class LanguageEvolution:
         self.evolution = self._evolution(linear_weights(language.model) if params is None else params, options, _folder)
         self.task.seed = self.evolution.config.seed
         if (folder := _folder or self.evolution.config.run_dir) is not None:
-            remember(Path(folder), stored, score)
+            remember(Path(folder), stored, score, aside=bool(damage))
+        for text in damage:
+            self.evolution.note(text)
 
     @classmethod
     def resume(
-        cls, run_dir: str | Path, language: LanguageModel, prompts: Sequence[str], score: Score, **arguments: Any
+        cls, run_dir: str | Path, language: LanguageModel, prompts: Iterable[str], score: Score, **arguments: Any
     ) -> Any:
         """Continue a run folder; the model as it was before the run, prompts, score and their options are given again.
 
@@ -130,7 +133,7 @@ class LanguageEvolution:
             self.display.end()
         return self.language
 
-    def evaluate(self, prompts: Sequence[str], examples: int = 4) -> HeldOut:
+    def evaluate(self, prompts: Iterable[str], examples: int = 4) -> HeldOut:
         """The model as it is now on some prompts, by its most likely completions."""
         tokens = tokenize(self.language, prompts, self.task.decoding.max_new_tokens, self._template)
         return evaluate(
@@ -145,13 +148,13 @@ class LanguageEvolution:
         """Write the change as a low-rank adapter in peft's format; returns the share of the change that it leaves out."""
         return save_adapter(self.language, self._start, Path(folder), rank, tolerance, base)
 
-    def _tokens(self, prompts: Sequence[str], held_out: Sequence[str] | None, new: int) -> tuple[Tokens, Tokens | None]:
+    def _tokens(self, prompts: Iterable[str], held_out: Iterable[str] | None, new: int) -> tuple[Tokens, Tokens | None]:
         """Both sets in one length, since a generator has one shape."""
         train = tokenize(self.language, prompts, new, self._template)
         if held_out is None:
             return train, None
-        held = tokenize(self.language, held_out, new, self._template, train.ids.shape[1])
-        return tokenize(self.language, prompts, new, self._template, held.ids.shape[1]), held
+        held = tokenize(self.language, held_out, new, self._template, train.ids.shape[1], "held_out")
+        return tokenize(self.language, train.texts, new, self._template, held.ids.shape[1]), held
 
     def _evolution(self, params: Filter, options: dict[str, Any], folder: Path | None) -> Evolution:
         """A new evolution, or that of a run folder. It prints nothing itself: rows and notices go to the display."""

@@ -21,7 +21,7 @@ from esker.language.cache import FixedCache, Slot
 ALIGN = 16  # lengths of a cache: fused attention kernels need masks of such lengths
 WARM_UP = 3  # tokens made before capturing
 LOOK = 8  # steps between checks whether every sequence has ended
-OF_A_DEVICE = ("CUDA", "cuDNN", "CUBLAS")  # in messages that say nothing about the model
+OF_A_DEVICE = ("CUDA", "cuDNN", "CUBLAS", "allocate memory")  # in messages that say nothing about the model
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Generator:
         try:
             self._prompt_pass()
             self._step()
-        except (torch.OutOfMemoryError, UsageError):
+        except (torch.OutOfMemoryError, MemoryError, UsageError):
             raise
         except Exception as error:  # positions, caches and masks of another kind
             if any(name in str(error) for name in OF_A_DEVICE):

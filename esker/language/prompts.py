@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from esker.errors import UsageError
-from esker.language.arguments import check_texts
+from esker.language.arguments import texts_of
 from esker.language.models import LanguageModel
 
 
@@ -40,17 +40,22 @@ def chat(language: LanguageModel, prompt: str, system: str | None = None) -> str
 
 
 def tokenize(
-    language: LanguageModel, prompts: Sequence[str], new_tokens: int, template: Any = None, length: int | None = None
+    language: LanguageModel,
+    prompts: Iterable[str],
+    new_tokens: int,
+    template: Any = None,
+    length: int | None = None,
+    name: str = "prompts",
 ) -> Tokens:
     """Prompts through a template (a function of the prompt), padded to the longest or to `length`.
 
-    No prompts, an empty one, or one that leaves no room for its completion raise UsageError.
+    No prompts, an empty one, or one that leaves no room for its completion raise UsageError, by the argument's `name`.
     """
-    if not prompts:
-        raise UsageError("there are no prompts; expected at least one")
-    check_texts("prompts", prompts)
-    whole = [template(prompt) for prompt in prompts] if template else list(prompts)
-    return encode(language, prompts, whole, new_tokens, template is None, length)
+    texts = texts_of(name, prompts)
+    if not texts:
+        raise UsageError(f"{name} is empty; expected at least one prompt")
+    whole = [template(text) for text in texts] if template else texts
+    return encode(language, texts, whole, new_tokens, template is None, length)
 
 
 def encode(

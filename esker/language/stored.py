@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from esker.algorithms import registry
-from esker.errors import UsageError
+from esker.errors import Damage, UsageError
 from esker.functions.algorithm import start
 from esker.functions.problem import Problem, still
 from esker.language.generation import Decoding, Generator, Speedups
@@ -21,7 +21,7 @@ from esker.language.prompts import Tokens, encode, stop_ids
 from esker.language.scoring import score_rows
 from esker.language.task import HeldOut, complete, held_out
 from esker.runs.evaluation import Evaluation
-from esker.runs.files import write_whole
+from esker.runs.files import keep_aside, write_whole
 from esker.runs.folder import RunFolder
 from esker.runs.pointers import wanted
 from esker.runs.recovery import rewind
@@ -61,8 +61,10 @@ class Result:
         return {"accuracy": self.found.accuracy, **self.evaluation.summary()}
 
 
-def remember(folder: Path, stored: Stored, score: Any) -> None:
-    """Write it into a run folder; the score's module counts as code of a run made here."""
+def remember(folder: Path, stored: Stored, score: Any, aside: bool = False) -> None:
+    """Write it into a run folder, the former file kept `aside`; the score's module counts as code of a run made here."""
+    if aside:
+        keep_aside(folder / FILE)
     write_whole(folder / FILE, json.dumps(asdict(stored), indent=1))
     if stored.score is not None:
         file = getattr(sys.modules.get(score.__module__), "__file__", None)
@@ -70,9 +72,14 @@ def remember(folder: Path, stored: Stored, score: Any) -> None:
         record_run(str(RunFolder.open(folder).about()["run"]), {"score": stored.score}, roots)
 
 
-def recalled(folder: Path) -> Stored | None:
-    """What a run folder has kept; None where it has kept nothing."""
-    return _read(folder / FILE) if (folder / FILE).exists() else None
+def recalled(folder: Path) -> tuple[Stored | None, list[str]]:
+    """What a run folder has kept; nothing where there is no file, or a damaged one, which is reported."""
+    if not (folder / FILE).exists():
+        return None, []
+    try:
+        return _read(folder / FILE), []
+    except UsageError as error:
+        return None, [Damage(f"{error}; continuing with the prompts, held_out and options given now, unchecked")]
 
 
 def digest(tokens: Tokens) -> str:
@@ -83,11 +90,12 @@ def digest(tokens: Tokens) -> str:
 def refuse_changes(former: Stored | None, now: Stored) -> None:
     """Refuse to continue with prompts or options that are not those of the run. Raises UsageError."""
     for name, value in former.decided.items() if former else ():
-        if now.decided[name] == value:
+        given = now.decided.get(name)
+        if given == value:
             continue
         if name == "prompts":
             raise UsageError("prompts, template or held_out are not those of the run; give the same ones, in the same order")
-        raise UsageError(f"{name} is {now.decided[name]!r}, and the run has {value!r}; a resumed run cannot change it")
+        raise UsageError(f"{name} is {given!r}, and the run has {value!r}; a resumed run cannot change it")
 
 
 def score_path(score: Any) -> str | None:
