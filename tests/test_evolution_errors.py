@@ -136,6 +136,11 @@ def test_wrong_requests_are_refused_in_one_line(arguments: dict[str, Any], messa
     assert "\n" not in str(caught.value)
 
 
+def test_a_strategy_that_is_no_text_is_refused() -> None:
+    with pytest.raises(esker.UsageError, match=r"strategy is \['cma'\]; expected text"):
+        esker.Evolution(torch.zeros(2), one, strategy=["cma"], quiet=True)
+
+
 def test_low_rank_noise_has_one_strategy() -> None:
     with pytest.raises(esker.UsageError, match="strategy is 'snes', and noise='low-rank' has a strategy of its own"):
         esker.Evolution(model(), reward_batch=one, noise="low-rank", strategy="snes", quiet=True)

@@ -124,8 +124,10 @@ class CMAConfig(CMAOptions, FullNoiseConfig):
     active: bool = option(False, "give bad members negative weights in the covariance (active CMA-ES)")
 
 
-def own_defaults(strategy: str | None) -> dict[str, Any]:
+def own_defaults(strategy: Any) -> dict[str, Any]:
     """The defaults of a strategy whose steps are of another scale than those of an optimizer; none for others."""
-    groups: dict[str | None, type[Any]] = {"snes": SNESOptions, "sep-cma": CMAOptions, "cma": CMAOptions}
+    groups: dict[str, type[Any]] = {"snes": SNESOptions, "sep-cma": CMAOptions, "cma": CMAOptions}
     shared = ("sigma", "lr", "antithetic", "shaping")
-    return {f.name: f.default for f in fields(groups[strategy]) if f.name in shared} if strategy in groups else {}
+    if not isinstance(strategy, str) or strategy not in groups:
+        return {}
+    return {f.name: f.default for f in fields(groups[strategy]) if f.name in shared}
