@@ -59,19 +59,20 @@ def test_an_episode_is_that_of_gymnasiums_own_preprocessing():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("frame_skip", 2), ("frame_stack", 2), ("screen_size", 50), ("noop_max", 3), ("sticky_actions", 0.5)]
+    ("name", "value"),
+    [("frame_skip", 2), ("frame_stack", 2), ("screen_size", (50, 30)), ("noop_max", 3), ("sticky_actions", 0.5)],
 )
 def test_the_option_changes_what_is_seen(name, value):
     usual, other = play(pong(), 12), play(pong(**{name: value}), 12)
     assert usual.shape != other.shape or (usual != other).any()
-    shape = {"frame_stack": (2, 84, 84), "screen_size": (4, 50, 50)}.get(name, (4, 84, 84))
+    shape = {"frame_stack": (2, 84, 84), "screen_size": (4, 30, 50)}.get(name, (4, 84, 84))
     assert other.shape[1:] == shape
 
 
 def test_a_cropped_frame_is_that_part_of_the_screen_scaled():
     import cv2
 
-    whole, cropped = pong(), pong(crop=(34, 194), screen_size=16, frame_stack=1)
+    whole, cropped = pong(), pong(crop=(34, 194), screen_size=(16,), frame_stack=1)
     whole.reset(seed=5), cropped.reset(seed=5)
     for action in np.random.default_rng(0).integers(0, 6, 50):
         whole.step(int(action))
@@ -79,6 +80,11 @@ def test_a_cropped_frame_is_that_part_of_the_screen_scaled():
     buffers = whole.get_wrapper_attr("obs_buffer")  # the last two frames: the first is the larger of both
     assert (seen[0] == cv2.resize(buffers[0][34:194], (16, 16), interpolation=cv2.INTER_AREA)).all()
     assert np.unique(seen).size > 1  # a ball or a paddle is in it
+
+
+def test_a_screen_of_three_sides_is_refused():
+    with pytest.raises(esker.UsageError, match="screen_size is 4,16,3; expected a side, or width,height"):
+        pong(screen_size=(4, 16, 3))
 
 
 @pytest.mark.parametrize("rows", [(34,), (34, 194, 3), (194, 34), (34, 211)])
@@ -225,7 +231,7 @@ def test_the_old_name_of_a_memory_is_not_taken_for_the_screen():
 )
 def test_the_memory_of_a_game_takes_no_preset_by_itself_and_refuses_a_named_one(options, file):
     request = configure("ALE/Pong-v5", options, config=file)
-    assert request.config.screen_size is None
+    assert request.config.screen_size == ()
     assert request.config.env_kwargs == {"obs_type": "ram"}
     assert any("its memory is observed: not used" in text for text in request.notices)
     with pytest.raises(esker.UsageError, match="is for the screen of a game, and env_kwargs asks for its memory"):

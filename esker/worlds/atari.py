@@ -44,7 +44,7 @@ def sees_memory(*layers: Mapping[str, Any]) -> bool:
 class Atari:
     """How Atari frames become observations and decisions."""
 
-    screen_size: int = 84
+    screen_size: tuple[int, ...] = (84,)  # a side, or width and height
     frame_stack: int = 4
     frame_skip: int = 4
     crop: tuple[int, ...] = ()  # the first row of the screen that is seen, and the first below it; none: all
@@ -53,6 +53,13 @@ class Atari:
     fire: bool = True
     actions: tuple[str, ...] = ()  # by ALE's names; none: all
     max_frames: int = 108_000
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height. More numbers raise ValueError."""
+        if len(self.screen_size) > 2:
+            raise ValueError(f"screen_size is {','.join(map(str, self.screen_size))}; expected a side, or width,height")
+        return self.screen_size[0], self.screen_size[-1]
 
     def max_steps(self, kwargs: Mapping[str, Any]) -> int | None:
         """The decisions of an episode, at most, with these arguments of the environment."""
@@ -74,7 +81,7 @@ class Atari:
         if self.sticky_actions:
             env = gym.wrappers.StickyAction(env, self.sticky_actions)
         preprocessing = partial(Cropped, rows=self.crop) if self.crop else gym.wrappers.AtariPreprocessing
-        env = preprocessing(env, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.screen_size)
+        env = preprocessing(env, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.size)
         env = gym.wrappers.FrameStackObservation(env, self.frame_stack)
         game: Any = env.unwrapped
         meanings = game.get_action_meanings()

@@ -58,11 +58,15 @@ def pool_name(environment: Environment) -> str:
         raise UsageError("vectorizer envpool needs EnvPool; pip install 'esker[envpool]'") from error
     if environment.factory is not None or ":" in environment.name:
         raise UsageError(f"vectorizer envpool does not run your own environments ({environment.name}); use gymnasium")
-    for name, given in (("wrapper", environment.wrappers), ("time_aware", environment.time_aware)):
-        if given:
-            raise UsageError(f"vectorizer envpool does not support {name}; use --vectorizer gymnasium")
     atari = environment.atari or Atari()
-    for name, given in (("--crop", atari.crop), ("--actions", atari.actions), ("--no-fire", not atari.fire)):
+    unsupported = {
+        "wrapper": environment.wrappers,
+        "time_aware": environment.time_aware,
+        "--crop": atari.crop,
+        "--actions": atari.actions,
+        "--no-fire": not atari.fire,
+    }
+    for name, given in unsupported.items():
         if given:
             raise UsageError(f"vectorizer envpool does not support {name}; use --vectorizer gymnasium")
     name, known = environment.name.removeprefix(PREFIX), envpool.list_all_envs()
@@ -81,8 +85,8 @@ def make_pool(environment: Environment, count: int, seed: int) -> Any:
     if environment.is_atari and environment.atari is not None:
         atari = environment.atari
         options |= {
-            "img_height": atari.screen_size,
-            "img_width": atari.screen_size,
+            "img_height": atari.size[1],
+            "img_width": atari.size[0],
             "stack_num": atari.frame_stack,
             "frame_skip": atari.frame_skip,
             "noop_max": atari.noop_max,
