@@ -109,10 +109,7 @@ class LanguageEvolution:
         self._start = {name: value.detach().clone() for name, value in language.model.named_parameters()}
         self.evolution = self._evolution(linear_weights(language.model) if params is None else params, options, _folder)
         self.task.seed = self.evolution.config.seed
-        if (folder := _folder or self.evolution.config.run_dir) is not None:
-            remember(Path(folder), stored, score, aside=bool(damage))
-        for text in damage:
-            self.evolution.note(text)
+        self._remember(_folder or self.evolution.config.run_dir, stored, damage)
 
     @classmethod
     def resume(
@@ -192,6 +189,13 @@ class LanguageEvolution:
                 "right": self._right if task.focus else None,
             },
         )
+
+    def _remember(self, folder: Path | str | None, stored: Stored, damage: list[str]) -> None:
+        """Keep what `esker eval` needs, where there is a run folder; a damaged file is reported and kept aside."""
+        if folder is not None:
+            remember(Path(folder), stored, self.task.score, aside=bool(damage))
+        for text in damage:
+            self.evolution.note(text)
 
     def _held_out(self, found: HeldOut) -> None:
         self.held_out.append(found)
