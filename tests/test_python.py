@@ -18,6 +18,7 @@ from small_runs import QUICK, small_run
 import esker
 from esker.logs.notebook import Notebook
 from esker.logs.observers import observer_for
+from esker.noise.address import Purpose, episode_seed
 
 
 def test_comparison_is_a_table_of_configurations_with_their_seeds(tmp_path: Path) -> None:
@@ -168,3 +169,32 @@ def test_folders_are_paths_too(tmp_path: Path) -> None:
     again = esker.train("CartPole-v1", run_dir=tmp_path / "again", init_from=tmp_path / "run", **{**QUICK, "generations": 1})
     assert (run.path, again.path) == (tmp_path / "run", tmp_path / "again")
     assert again.config.init_from == str(tmp_path / "run")
+
+
+def played(run: esker.Run, **options: Any) -> float:
+    """The return of the first episode of an evaluation, played by hand."""
+    env, policy = run.make_env(**options), run.policy()
+    observation, _ = env.reset(seed=episode_seed(0, Purpose.EVALUATION, 0, 0))
+    total, over = 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
+        total, over = total + float(reward), terminated or truncated
+    return total
+
+
+def test_a_run_makes_the_environment_that_its_policy_knows(tmp_path: Path) -> None:
+    pytest.importorskip("ale_py")
+    small = {"workers": 0, "generations": 2, "population": 4, "center_episodes": 1, "quiet": True, "preset": None}
+    screen = {"crop": (34, 194), "screen_size": (4, 16), "actions": ("RIGHT", "LEFT"), "max_episode_steps": 300}
+    game = esker.train("ALE/Pong-v5", run_dir=str(tmp_path / "game"), network="linear", **screen, **small)
+    assert played(game) == game.evaluate(1, workers=0).returns[0] < 0
+    cart = esker.Run(esker.train("CartPole-v1", run_dir=str(tmp_path / "cart"), wrapper="worlds:scale_reward", **small).path)
+    assert played(cart, render_mode="rgb_array") == cart.evaluate(1, workers=0).returns[0]
+    assert cart.make_env(render_mode="rgb_array").render_mode == "rgb_array"
+
+
+def test_a_run_of_evolution_has_no_environment(tmp_path: Path) -> None:
+    evolution = esker.Evolution(torch.zeros(2), lambda w: -float((w**2).sum()), workers=0, run_dir=str(tmp_path / "run"))
+    evolution.run(1)
+    with pytest.raises(esker.UsageError, match="whose model is not a policy of an environment"):
+        esker.Run(tmp_path / "run").make_env()

@@ -31,7 +31,7 @@ from esker.runs.recovery import rewind
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
 from esker.tasks.episodes import Episodes
 from esker.tasks.task import Job
-from esker.worlds.environments import Env, Environment, resolve, with_factory
+from esker.worlds.environments import Env, Environment, Flattened, resolve, with_factory
 from esker.worlds.vectorizers import exact_vectorizer
 
 MOST_EPISODES = 1_000_000
@@ -73,6 +73,17 @@ class Run:
     def policy(self, checkpoint: str | int = "best", *, trust: Trust = False) -> Policy:
         """The policy of a checkpoint: "best", "latest" or a generation."""
         return load(self.path, checkpoint, trust=trust)
+
+    def make_env(self, *, trust: Trust = False, **kwargs: Any) -> Env:
+        """A new environment as `policy()` knows it: with the run's wrappers, a game's frames and actions as trained on.
+
+        `kwargs` are for the environment itself, as render_mode="human". What cannot be made raises UsageError.
+        """
+        config = self.config
+        policy_maker(config)  # a run of Evolution has no environment
+        self.folder.check_trust(trust, OF_CLUSTER | OF_TRAINING)
+        env = replace(environment_of(config, self.env), flat=False).make(**kwargs)
+        return env.env if isinstance(env, Flattened) else env  # policies flatten observations themselves
 
 
 @dataclass(frozen=True)
