@@ -200,6 +200,7 @@ def test_trials_that_fail_are_told_and_end_the_sweep_when_nothing_else_happens(
         (["--reduction", "1"], "reduction is 1; expected at least 2"),
         (["--run-dir", "x"], "unknown argument '--run-dir'"),
         (["--algo", "ess"], "unknown algorithm 'ess'"),
+        (["--space", "actions=RIGHT,LEFT"], "lists are written RIGHTxLEFT"),
         (["--space", "strategy=openai-es,pgpe"], "begin a sweep with --algo pgpe under another --name"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from esker.config.options import ESConfig
 from esker.errors import UsageError
+from esker.sweep.python import _lines
 from esker.sweep.space import Choices, Range, default_space, from_table, options_of, parse_space, to_table
 
 
@@ -32,6 +33,15 @@ def test_a_file_says_the_same_as_arguments(tmp_path: Path) -> None:
     assert parse_space([str(file)], ESConfig) == parse_space(inline, ESConfig)
 
 
+def test_lists_from_python_are_choices_of_lists() -> None:
+    space = {"hidden": [(8, 8), [16], ()], "actions": [("RIGHT", "LEFT"), ("NOOP", "LEFT")], "seed": (1, 2)}
+    assert parse_space(_lines(space), ESConfig) == {
+        "hidden": Choices(("8x8", "16", "none")),
+        "actions": Choices(("RIGHTxLEFT", "NOOPxLEFT")),
+        "seed": Choices((1, 2)),
+    }
+
+
 def test_a_space_survives_its_file() -> None:
     space = parse_space(["lr=0.01..0.1:log:4", "population=4..8", "hidden=16,32x32", "min_steps=100..200"], ESConfig)
     assert from_table(to_table(space), ESConfig) == space
@@ -47,6 +57,7 @@ def test_grid_points_are_spread_evenly_or_in_ratio() -> None:
 def test_parameters_become_options() -> None:
     params = {"population": 11, "hidden": "32x16", "lr": 0.1}
     assert options_of(params, ESConfig, antithetic=True) == {"population": 12, "hidden": "32,16", "lr": 0.1}
+    assert options_of({"actions": "RIGHTxLEFT"}, ESConfig, antithetic=True) == {"actions": "RIGHT,LEFT"}
     assert options_of(params | {"antithetic": False}, ESConfig, antithetic=True)["population"] == 11
 
 
@@ -70,6 +81,11 @@ def test_the_default_space_leaves_out_what_is_fixed() -> None:
         ("shaping=1..2", "shaping is not a number"),
         ("shaping=raww,raw", "shaping is 'raww'; expected one of"),
         ("hidden=64,64", "layers are written 64x64"),
+        ("crop=34,194", "crop is '34' in the space; expected two or more items; rows are written 34x194"),
+        (
+            "actions=NOOPxLEFT,LEFT",
+            "actions is 'LEFT' in the space; expected two or more items; lists are written RIGHTxLEFT",
+        ),
         ("workers=1,2", "workers cannot be swept: it does not change what a run computes; give it as a flag"),
         ("env_kwargs=1,2", "env_kwargs cannot be swept: all trials share it; give it as a flag"),
         ("cap_growth=1,2", "cap_growth cannot be swept: all trials share it; give it as a flag"),

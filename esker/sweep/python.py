@@ -92,7 +92,7 @@ def sweep(
 ) -> SweepResult:
     """Search for good options, as `esker sweep` does; the same call again continues.
 
-    `space` is `{"lr": "0.001..0.1:log", "population": [16, 32]}` or the strings of the command line. `algo`, `preset`,
+    `space` is `{"lr": "0.001..0.1:log", "hidden": [(64, 64), (16,)]}` or the strings of the command line. `algo`, `preset`,
     `config`, `sampler`, `pruner`, `reduction`, `min_budget` and `storage` are those of `esker sweep`; all other arguments
     are options of every trial. A wrong request raises UsageError.
     """
@@ -118,4 +118,13 @@ def sweep(
 def _lines(space: Space) -> list[str]:
     if not isinstance(space, Mapping):
         return list(space)
-    return [f"{name}={','.join(map(str, part)) if isinstance(part, list | tuple) else part}" for name, part in space.items()]
+    return [f"{name}={','.join(map(_choice, part)) if _is_list(part) else part}" for name, part in space.items()]
+
+
+def _choice(value: Any) -> str:
+    """A choice as the command line has it: (64, 64) is 64x64."""
+    return ("x".join(map(str, value)) or "none") if _is_list(value) else str(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)

@@ -19,6 +19,8 @@ from esker.errors import UsageError, nearest
 FIXED = RESUMABLE | {"env", "algo", "run_dir", "env_kwargs", "wrapper", "cap_growth"}
 MOST_TRIALS = 100_000  # of a sweep, and so points of a grid
 HOW = "write name=low..high, name=low..high:log, or name=a,b,c"
+LISTS = {"hidden": "layers are written 64x64", "crop": "rows are written 34x194", "actions": "lists are written RIGHTxLEFT"}
+PAIRS = {"crop", "actions"}  # lists that no single item makes
 # What es-torch's sweep varies; kept to the options that the algorithm has.
 DEFAULT_SPACE = {
     "lr": "0.001..0.1:log",
@@ -133,9 +135,12 @@ def _choices(option: Field[Any], hint: Any, values: Sequence[Any]) -> Choices:
     chosen = tuple(_choice(option, hint, part) for part in values)
     if not chosen:
         raise UsageError(f"{option.name} has no values in the space; {HOW}")
+    written = f"; {LISTS[option.name]}" if option.name in LISTS else ""
+    for value in chosen if option.name in PAIRS else ():
+        if value != "none" and "x" not in value:
+            raise UsageError(f"{option.name} is {value!r} in the space; expected two or more items{written}")
     if len(set(chosen)) < len(chosen):
-        layers = "; layers are written 64x64" if option.name == "hidden" else ""
-        raise UsageError(f"{option.name} has a value twice in the space{layers}")
+        raise UsageError(f"{option.name} has a value twice in the space{written}")
     return Choices(chosen)
 
 
@@ -192,7 +197,7 @@ def _range(name: str, table: Mapping[str, Any], option: Field[Any], hint: Any) -
 
 
 def _choice(option: Field[Any], hint: Any, part: Any) -> Any:
-    """One value, as Optuna keeps it: layers stay text such as 64x64."""
+    """One value, as Optuna keeps it: lists stay text such as 64x64."""
     kind = _unwrapped(hint)
     if kind is bool and isinstance(part, str) and part.lower() in ("true", "false"):
         part = part.lower() == "true"
@@ -211,7 +216,7 @@ def _unwrapped(hint: Any) -> Any:
 
 
 def options_of(params: Mapping[str, Any], kind: type[Any], antithetic: bool) -> dict[str, Any]:
-    """A trial's parameters as options: layers from their text, an odd population rounded up where pairs are needed."""
+    """A trial's parameters as options: lists from their text, an odd population rounded up where pairs are needed."""
     hints = typing.get_type_hints(kind)
     chosen = {
         name: value.replace("x", ",") if typing.get_origin(_unwrapped(hints[name])) is tuple else value
