@@ -310,6 +310,11 @@ def test_wrong_requests_are_named(language: LanguageModel, tmp_path: Path) -> No
     ({"temperature": "hot"}, "temperature is 'hot'"),
     ({"focus": "much"}, "focus is 'much'"),
     ({"focus": True}, "focus is True"),
+    ({"right": "1"}, "right is '1'; expected a number"),
+    ({"evaluate_every": True}, "evaluate_every is True; expected a whole number of at least 1"),
+    ({"prompts_per_generation": np.int64(0)}, "prompts_per_generation is .*0.*; expected a whole number of at least 1"),
+    ({"stop": {"a", "b"}}, "stop is a set, whose order differs between processes; expected a list of strings"),
+    ({"held_out": frozenset(["9+9="])}, "held_out is a set"),
     ({"held_out": "9+9="}, "held_out is '9\\+9='; expected a list of strings"),
     ({"held_out": ["9+9=", ""]}, "held_out holds ''; expected text"),
     ({"held_out": []}, "held_out is empty"),
@@ -326,6 +331,8 @@ def test_options_that_fit_no_language_model_are_named(options: dict[str, Any], m
 def test_a_string_is_no_list_of_texts(language: LanguageModel, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"prompts is '1\+2='; expected a list of strings"):
         LanguageEvolution(language, "1+2=", letters, **SMALL)
+    with pytest.raises(UsageError, match="prompts is a set"):
+        LanguageEvolution(language, set(PROMPTS), letters, **SMALL)
     with pytest.raises(UsageError, match="texts is 'abc'; expected a list of strings"):
         text_loss(language, "abc")
     (tmp_path / "file").touch()
@@ -334,8 +341,10 @@ def test_a_string_is_no_list_of_texts(language: LanguageModel, tmp_path: Path) -
 
 
 def test_numbers_of_numpy_and_any_iterable_of_texts_are_taken(language: LanguageModel, tmp_path: Path) -> None:
-    options = {**SMALL, "stop": ["b"], "held_out": ["9+9=", "b"]}
+    options = {**SMALL, "stop": ["b"], "held_out": ["9+9=", "b"], "prompts_per_generation": 2, "balance": True}
     numbers: dict[str, Any] = {"seed": np.int64(3), "temperature": np.float32(0.5), "focus": np.float32(0.25)}
+    counts = {name: np.int64(options[name]) for name in ("prompts_per_generation", "max_new_tokens", "evaluate_every")}
+    numbers |= {**counts, "right": np.float32(1.0), "balance": np.bool_(True)}
     other = {**options, **numbers, "stop": (text for text in "b"), "held_out": {1: "9+9=", 2: "b"}.values()}
     one = LanguageEvolution(tiny(), PROMPTS, letters, seed=3, temperature=0.5, focus=0.25, **options)
     two = LanguageEvolution(tiny(), dict.fromkeys(PROMPTS).keys(), letters, run_dir=str(tmp_path), **other)

@@ -16,7 +16,7 @@ from esker.algorithms.observer import Row
 from esker.errors import UsageError
 from esker.evolution import Evolution
 from esker.functions.parameters import Filter
-from esker.language.arguments import check_choices, check_counts, texts_of
+from esker.language.arguments import check_choices, count_of, texts_of
 from esker.language.display import Display, Notices
 from esker.language.evaluation import evaluate
 from esker.language.export import save_adapter, save_folder
@@ -75,8 +75,8 @@ class LanguageEvolution:
         _folder: Path | None = None,
         **options: Any,
     ) -> None:
-        check_counts(prompts_per_generation, max_new_tokens, evaluate_every)
-        check_choices(temperature, focus, options)
+        max_new_tokens = count_of("max_new_tokens", max_new_tokens)
+        check_choices(temperature, focus, right, options)
         stop = texts_of("stop", stop)
         former, damage = (None, []) if _folder is None else recalled(_folder)
         if held_out is None and former is not None:
@@ -84,7 +84,7 @@ class LanguageEvolution:
         self.language = language
         self.display = Display(bool(options.get("quiet", False)))
         self.held_out: list[HeldOut] = []
-        self._stop, self._right, self._on_iteration, self._on_held_out = stop, right, on_iteration, on_held_out
+        self._stop, self._right, self._on_iteration, self._on_held_out = stop, float(right), on_iteration, on_held_out
         self._template = template or (_chat_template(language) if chat else None)
         train, held = self._tokens(prompts, held_out, max_new_tokens)
         decoding = Decoding(max_new_tokens, stop_ids(language, stop), language.pad_id, float(temperature))
@@ -95,11 +95,11 @@ class LanguageEvolution:
             score=score,
             decoding=decoding,
             stop=stop,
-            prompts_per_generation=prompts_per_generation,
+            prompts_per_generation=count_of("prompts_per_generation", prompts_per_generation),
             seed=options.get("seed", 0),
-            right=right,
-            evaluate_every=evaluate_every,
-            balance=balance,
+            right=self._right,
+            evaluate_every=count_of("evaluate_every", evaluate_every),
+            balance=bool(balance),
             focus=float(focus),
             speedups=Speedups(capture, compile),
             note=self.display.note,
