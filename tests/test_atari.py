@@ -60,19 +60,26 @@ def test_an_episode_is_that_of_gymnasiums_own_preprocessing():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("frame_skip", 2), ("frame_stack", 2), ("screen_size", (50, 30)), ("noop_max", 3), ("sticky_actions", 0.5)],
+    [
+        ("frame_skip", 2),
+        ("frame_stack", 2),
+        ("screen_size", 50),
+        ("screen_width", 30),
+        ("noop_max", 3),
+        ("sticky_actions", 0.5),
+    ],
 )
 def test_the_option_changes_what_is_seen(name, value):
     usual, other = play(pong(), 12), play(pong(**{name: value}), 12)
     assert usual.shape != other.shape or (usual != other).any()
-    shape = {"frame_stack": (2, 84, 84), "screen_size": (4, 30, 50)}.get(name, (4, 84, 84))
+    shape = {"frame_stack": (2, 84, 84), "screen_size": (4, 50, 50), "screen_width": (4, 84, 30)}.get(name, (4, 84, 84))
     assert other.shape[1:] == shape
 
 
 def test_a_cropped_frame_is_that_part_of_the_screen_scaled():
     import cv2
 
-    whole, cropped = pong(), pong(crop=(34, 194), screen_size=(16,), frame_stack=1)
+    whole, cropped = pong(), pong(crop=(34, 194), screen_size=16, frame_stack=1)
     whole.reset(seed=5), cropped.reset(seed=5)
     for action in np.random.default_rng(0).integers(0, 6, 50):
         whole.step(int(action))
@@ -80,11 +87,6 @@ def test_a_cropped_frame_is_that_part_of_the_screen_scaled():
     buffers = whole.get_wrapper_attr("obs_buffer")  # the last two frames: the first is the larger of both
     assert (seen[0] == cv2.resize(buffers[0][34:194], (16, 16), interpolation=cv2.INTER_AREA)).all()
     assert np.unique(seen).size > 1  # a ball or a paddle is in it
-
-
-def test_a_screen_of_three_sides_is_refused():
-    with pytest.raises(esker.UsageError, match="screen_size is 4,16,3; expected a side, or width,height"):
-        pong(screen_size=(4, 16, 3))
 
 
 @pytest.mark.parametrize("rows", [(34,), (34, 194, 3), (194, 34), (34, 211)])
@@ -124,6 +126,26 @@ def test_pong_takes_the_linear_policy_by_itself():
     assert any(notice.startswith("preset pong/ars") for notice in asked.notices)
 
 
+@pytest.mark.parametrize("given", [{"actions": "RIGHT,LEFT"}, {"actions": ["RIGHT", "LEFT"]}, {}])
+def test_actions_are_stored_as_names_however_they_are_given(given):
+    assert configure("ALE/Pong-v5", given, preset="pong/ars").config.actions == ("RIGHT", "LEFT")
+
+
+def test_a_preset_s_view_is_undone_by_flags_and_not_that_of_another_network(tmp_path):
+    config = configure("ALE/Pong-v5", {"actions": "none", "crop": "none", "screen_width": "none"}).config
+    assert (config.actions, config.crop, config.screen_width, config.screen_size) == ((), (), None, 16)
+    asked = configure("ALE/Pong-v5", {"network": "nature-cnn"})
+    assert asked.environment.make().observation_space.shape == (4, 84, 84)
+    view = "screen_size = 16, screen_width = 4, frame_stack = 1"
+    assert f"left out for network nature-cnn: the preset's initializer = zero, {view}" in asked.notices
+    other = configure("ALE/Pong-v5", {"vectorizer": "envpool"})
+    assert "left out for envpool: the preset's crop = 34,194, actions = RIGHT,LEFT" in other.notices
+    assert (other.config.crop, other.config.actions) == ((), ())
+    flags = ["train", "ALE/Pong-v5", "--actions", "none", "--generations", "1", "--max-episode-steps", "9", "--workers", "0"]
+    assert main([*flags, "--run-dir", str(tmp_path / "run")]) == 0
+    assert esker.Run(tmp_path / "run").make_env().action_space.n == 6
+
+
 def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():
     for network, shape in (("conv-lstm", (1, 42, 42)), ("nature-cnn", (4, 84, 84))):
         environment = configure("ALE/Pong-v5", {"network": network}, preset=None).environment
@@ -155,7 +177,7 @@ def test_without_the_fire_button_the_other_actions_remain():
 
 
 def test_a_policy_has_the_named_actions_in_their_order_and_no_ops_stay_no_ops():
-    plain, chosen = pong(noop_max=30, sticky_actions=0.25), pong(noop_max=30, sticky_actions=0.25, actions=("LEFT,right",))
+    plain, chosen = pong(noop_max=30, sticky_actions=0.25), pong(noop_max=30, sticky_actions=0.25, actions=("LEFT", "right"))
     assert chosen.action_space.n == 2
     assert (plain.reset(seed=3)[0] == chosen.reset(seed=3)[0]).all()
     for action in [1, 1, 0, 0, 1, 0, 0, 1]:
@@ -231,7 +253,7 @@ def test_the_old_name_of_a_memory_is_not_taken_for_the_screen():
 )
 def test_the_memory_of_a_game_takes_no_preset_by_itself_and_refuses_a_named_one(options, file):
     request = configure("ALE/Pong-v5", options, config=file)
-    assert request.config.screen_size == ()
+    assert request.config.screen_size is None
     assert request.config.env_kwargs == {"obs_type": "ram"}
     assert any("its memory is observed: not used" in text for text in request.notices)
     with pytest.raises(esker.UsageError, match="is for the screen of a game, and env_kwargs asks for its memory"):

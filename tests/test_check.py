@@ -72,7 +72,9 @@ def test_environment_without_a_time_limit_is_warned_of(capsys: pytest.CaptureFix
     [
         ("{}", (), 27_000),  # 108,000 frames, four to a step
         ('{"max_num_frames_per_episode": 1000}', (), 250),
+        ('{"max_num_frames_per_episode": null}', (), 27_000),
         ("{}", ("worlds:after_99_steps",), 99),
+        ('{"max_num_frames_per_episode": 100}', ("worlds:after_99_steps",), 25),
     ],
 )
 def test_a_game_is_limited_by_its_frames_or_by_less(kwargs: str, wrappers: tuple[str, ...], limit: int) -> None:

@@ -96,6 +96,7 @@ SHOWN_ELSEWHERE = {
     "reference_frames": "test_atari: test_the_reference_batch_is_in_every_checkpoint_and_resumes_exactly",
     "frame_skip": "test_atari: test_the_option_changes_what_is_seen",
     "frame_stack": "test_atari: test_the_option_changes_what_is_seen",
+    "screen_width": "test_atari: test_the_option_changes_what_is_seen",
     "screen_size": "test_atari: test_the_option_changes_what_is_seen",
     "crop": "test_atari: test_a_cropped_frame_is_that_part_of_the_screen_scaled",
     "noop_max": "test_atari: test_the_option_changes_what_is_seen",

@@ -185,7 +185,13 @@ def played(run: esker.Run, **options: Any) -> float:
 def test_a_run_makes_the_environment_that_its_policy_knows(tmp_path: Path) -> None:
     pytest.importorskip("ale_py")
     small = {"workers": 0, "generations": 2, "population": 4, "center_episodes": 1, "quiet": True, "preset": None}
-    screen = {"crop": (34, 194), "screen_size": (4, 16), "actions": ("RIGHT", "LEFT"), "max_episode_steps": 300}
+    screen = {
+        "crop": (34, 194),
+        "screen_size": 16,
+        "screen_width": 4,
+        "actions": ("RIGHT", "LEFT"),
+        "max_episode_steps": 300,
+    }
     game = esker.train("ALE/Pong-v5", run_dir=str(tmp_path / "game"), network="linear", **screen, **small)
     assert played(game) == game.evaluate(1, workers=0).returns[0] < 0
     cart = esker.Run(esker.train("CartPole-v1", run_dir=str(tmp_path / "cart"), wrapper="worlds:scale_reward", **small).path)

@@ -81,7 +81,8 @@ def environment_options(config: SynchronousConfig) -> dict[str, Any]:
     """How a configuration makes its environment."""
     screen_size, frame_stack = SCREENS.get(config.network, (84, 4))
     atari = Atari(
-        screen_size=config.screen_size or (screen_size,),
+        screen_size=config.screen_size or screen_size,
+        screen_width=config.screen_width,
         frame_stack=config.frame_stack or frame_stack,
         frame_skip=config.frame_skip,
         crop=config.crop,

@@ -98,8 +98,10 @@ def _add(group: Any, option: Field[Any], hint: Any, text: str | None) -> None:
     if hint is bool:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=shown)
         return
-    action = "append" if hint == tuple[str, ...] else "store"
-    group.add_argument(flag, action=action, default=argparse.SUPPRESS, metavar=_metavar(hint), help=shown)
+    if option.metadata.get("repeatable"):
+        group.add_argument(flag, action="append", default=argparse.SUPPRESS, metavar="NAME", help=shown)
+        return
+    group.add_argument(flag, default=argparse.SUPPRESS, metavar=_metavar(hint), help=shown)
 
 
 def _text(value: Any) -> str:
@@ -117,7 +119,7 @@ def _metavar(hint: Any) -> str:
     if origin is Literal:
         return "{" + ",".join(str(a) for a in arguments) + "}"
     if origin is tuple:
-        return "NAME,NAME" if takes_path(arguments[0]) else "N,N" if arguments[0] is int else "NAME"
+        return "N,N" if arguments[0] is int else "NAME,NAME"
     if origin is dict or is_dataclass(hint):
         return "JSON"
     return {int: "N", float: "X", str: "TEXT"}[hint]

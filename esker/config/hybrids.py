@@ -21,7 +21,7 @@ class HybridEnvironmentOptions:
     """Environment"""
 
     env_kwargs: dict[str, Any] = option({}, "arguments of the environment")
-    wrapper: tuple[str, ...] = option((), "module:callable that wraps it; repeatable, in order")
+    wrapper: tuple[str, ...] = option((), "module:callable that wraps it; repeatable, in order", repeatable=True)
     max_episode_steps: int | None = option(None, "end episodes after N steps (default: as registered)", low=1)
     fresh_environments: bool = option(
         False, "make a new environment for every episode, if reset alone does not reproduce it"

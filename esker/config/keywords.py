@@ -97,7 +97,8 @@ class TrainOptions(TypedDict, total=False):
     rl_ratio: float
     rl_start: int
     run_dir: str | Path | None
-    screen_size: Sequence[int] | str
+    screen_size: int | None
+    screen_width: int | None
     seed: int
     shaping: Literal["centered_rank", "normalized", "log_utility", "sign", "centered_sign_rank", "raw"] | str
     sigma: float

@@ -19,7 +19,7 @@ class LogOptions:
     log: tuple[Backend, ...] = option((), "also log to tensorboard, wandb, csv or module:Class", group=LOGGERS)
     wandb_project: str | None = option(None, "W&B: project (default: esker)")
     wandb_name: str | None = option(None, "W&B: name of the run (default: its folder's name)")
-    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable")
+    wandb_tags: tuple[str, ...] = option((), "W&B: tag, or tags as a,b; repeatable", repeatable=True)
     wandb_entity: str | None = option(None, "W&B: user or team (default: yours)")
     wandb_group: str | None = option(None, "W&B: group")
     wandb_id: str | None = option(None, "W&B: id of the run (default: made once, and kept in the run folder)")

@@ -147,6 +147,9 @@ def _convolutions(
         )
         (height, width), inputs = conv.size, step.channels
         if min(height, width) < 1:
-            raise UsageError(f"images of shape {shape} are too small for these convolutions; enlarge them with a wrapper")
+            raise UsageError(
+                f"images of shape {shape} are too small for these convolutions; enlarge them with a wrapper, "
+                "or a game's with --screen-size"
+            )
         layers.append(conv)
     return [*layers, Flatten()], height * width * inputs

@@ -51,6 +51,10 @@ def _network(base: Options, asked: Options, config: type) -> tuple[dict[str, Any
         alien = network not in networks or (base.get(name) == "zero" and network != "linear")
         if name in base and name not in asked and alien:
             changes[name] = LEFT_OUT
+    if network != base.get("network", "mlp"):  # which sees a game's screen in its own size
+        changes |= {
+            name: LEFT_OUT for name in ("screen_size", "screen_width", "frame_stack") if name in base and name not in asked
+        }
     return changes, _left_out(base, changes, f"network {network}")
 
 
@@ -111,6 +115,8 @@ def _processes(base: Options, asked: Options, config: type) -> tuple[dict[str, A
         changes["workers"] = LEFT_OUT
     if asked.get("vectorizer", "gymnasium") != "gymnasium" and "fresh_environments" not in asked:
         changes |= {name: LEFT_OUT for name in ("fresh_environments",) if name in base}
+    if asked.get("vectorizer") == "envpool":
+        changes |= {name: LEFT_OUT for name in ("crop", "actions", "fire") if name in base and name not in asked}
     return changes, _left_out(base, changes, "--deterministic" if "workers" in changes else f"{asked.get('vectorizer')}")
 
 

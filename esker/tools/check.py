@@ -86,9 +86,10 @@ def check_environment(name: str, kwargs: str = "{}", wrappers: tuple[str, ...] =
     except (Exception, SystemExit) as error:
         raise UsageError(f"environment {name!r} fails when it is stepped: {named_line(error)}{_place(error)}") from error
     preset = None if sees_memory({"env_kwargs": environment.kwargs}) else for_environment(environment.name, "es")
-    limit = time_limit(env)
-    if limit is None and environment.is_atari and environment.atari is not None:
-        limit = environment.atari.max_steps(environment.kwargs)
+    limits = [time_limit(env)]
+    if environment.is_atari and environment.atari is not None:
+        limits.append(environment.atari.max_steps(environment.kwargs))
+    limit = min(filter(None, limits), default=None)
     assert env.observation_space.shape is not None
     return EnvironmentReport(
         environment=environment.name,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.utils import seeding
 
 from esker.errors import nearest
@@ -44,7 +44,8 @@ def sees_memory(*layers: Mapping[str, Any]) -> bool:
 class Atari:
     """How Atari frames become observations and decisions."""
 
-    screen_size: tuple[int, ...] = (84,)  # a side, or width and height
+    screen_size: int = 84
+    screen_width: int | None = None  # None: a square
     frame_stack: int = 4
     frame_skip: int = 4
     crop: tuple[int, ...] = ()  # the first row of the screen that is seen, and the first below it; none: all
@@ -56,14 +57,13 @@ class Atari:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height. More numbers raise ValueError."""
-        if len(self.screen_size) > 2:
-            raise ValueError(f"screen_size is {','.join(map(str, self.screen_size))}; expected a side, or width,height")
-        return self.screen_size[0], self.screen_size[-1]
+        """Width and height of what is seen."""
+        return self.screen_width or self.screen_size, self.screen_size
 
-    def max_steps(self, kwargs: Mapping[str, Any]) -> int | None:
+    def max_steps(self, kwargs: Mapping[str, Any]) -> int:
         """The decisions of an episode, at most, with these arguments of the environment."""
-        return kwargs.get("max_num_frames_per_episode", self.max_frames) // self.frame_skip or None
+        frames = kwargs.get("max_num_frames_per_episode") or self.max_frames
+        return -(-frames // self.frame_skip)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -80,8 +80,7 @@ class Atari:
         env = StartPool(env.unwrapped, self.max_frames)
         if self.sticky_actions:
             env = gym.wrappers.StickyAction(env, self.sticky_actions)
-        preprocessing = partial(Cropped, rows=self.crop) if self.crop else gym.wrappers.AtariPreprocessing
-        env = preprocessing(env, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.size)
+        env = Screen(env, self.crop, noop_max=self.noop_max, frame_skip=self.frame_skip, screen_size=self.size)
         env = gym.wrappers.FrameStackObservation(env, self.frame_stack)
         game: Any = env.unwrapped
         meanings = game.get_action_meanings()
@@ -90,7 +89,7 @@ class Atari:
 
     def chosen(self, meanings: Sequence[str]) -> list[int]:
         """The game's numbers of the actions that a policy has. Names it lacks, or fewer than two, raise ValueError."""
-        names = [name.strip().upper() for given in self.actions for name in given.split(",")]
+        names = [name.strip().upper() for name in self.actions]
         for name in names:
             if name not in meanings:
                 raise ValueError(
@@ -107,15 +106,16 @@ class Atari:
         return kept
 
 
-class Cropped(gym.wrappers.AtariPreprocessing):
-    """Gymnasium's preprocessing of some rows of the screen. Rows that the screen lacks raise ValueError."""
+class Screen(gym.wrappers.AtariPreprocessing):
+    """Gymnasium's preprocessing of all rows of the screen or of some. Rows that the screen lacks raise ValueError."""
 
     def __init__(self, env: Env, rows: tuple[int, ...], **options: Any) -> None:
         super().__init__(env, **options)
         height = self.obs_buffer[0].shape[0]
-        if len(rows) != 2 or not 0 <= rows[0] < rows[1] <= height:
+        if rows and (len(rows) != 2 or not 0 <= rows[0] < rows[1] <= height):
             raise ValueError(f"crop is {','.join(map(str, rows))}; expected two rows of {height}, as 34,194")
-        self.rows = slice(*rows)
+        self.rows = slice(*(rows or (None,)))
+        self.observation_space = gym.spaces.Box(0, 255, self.screen_size[::-1], np.uint8)  # Gymnasium 1.0 has it lying
 
     def _get_obs(self) -> Any:
         whole = self.obs_buffer
