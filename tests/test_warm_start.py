@@ -115,6 +115,28 @@ def test_a_policy_that_acts_differently_here_is_named(source, tmp_path):
     assert not any("acts differently" in text for text in start(asked).notices)
 
 
+def test_a_policy_of_a_game_that_sees_or_does_other_things_here_is_named(tmp_path):
+    pytest.importorskip("ale_py")
+    from esker.runs.session import start
+
+    small = {key: value for key, value in SMALL.items() if key not in ("hidden", "preset")} | {"generations": 1}
+    small |= {"network": "linear", "population": 2, "center_episodes": 1, "max_episode_steps": 5, "screen_size": 16}
+    game = small | {"crop": (34, 194), "actions": ("RIGHT", "LEFT"), "frame_stack": None}
+    run = esker.train("ALE/Pong-v5", preset=None, run_dir=str(tmp_path / "game"), **game)
+
+    def notice(name, **changes):
+        asked = {**game, **changes, "init_from": str(run.path), "run_dir": str(tmp_path / name)}
+        notices = start(configure("ALE/Pong-v5", asked, preset=None)).notices
+        return next(text for text in notices if text.startswith("initial parameters")).partition("trained with ")[2]
+
+    assert notice("inverted", actions=("LEFT", "RIGHT")) == "--actions RIGHT,LEFT, and acts differently without"
+    assert notice("whole", crop=(), fire=False).startswith("--crop 34,194 --fire, and")
+    assert notice("alike", frame_stack=2, sticky_actions=0.25, noop_max=0) == ""
+    del game["crop"], game["actions"]
+    run = esker.train("ALE/Pong-v5", preset=None, run_dir=str(tmp_path / "six"), **game)
+    assert notice("cropped", crop=(34, 194)) == "--crop none, and acts differently without"
+
+
 def test_a_restart_of_a_warm_run_begins_near_its_warm_start(tmp_path):
     strategy = Restarts(partial(CMA, center=torch.zeros(3), sigma=0.01), restarts=1)
     strategy.center.numpy()[:] = 100.0  # what a warm start does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ from esker.runs.loading import policy_maker
 from esker.runs.places import place
 from esker.runs.pointers import wanted
 from esker.runs.trust import OF_CLUSTER, OF_ENVIRONMENT, OF_TRAINING, Trust
+from esker.system.words import flag
+from esker.worlds.atari import Atari
 from esker.worlds.environments import Environment
+
+OF_EPISODES = {"noop_max", "sticky_actions", "max_frames"}  # of a game: what a policy sees and does stays the same
 
 
 def warm_start(state: Any, source: str, trust: Trust = False) -> str:
@@ -61,20 +66,30 @@ def _from_run(state: EvolutionStrategy, path: Path, trust: Trust) -> str:
         )
     state.begin_from(snapshot.arrays["center"], statistics, snapshot.arrays.get("reference"))
     with_statistics = " and its observation statistics" if statistics is not None else ""
-    return "; ".join(
-        [f"initial parameters{with_statistics} are those of {chosen}", *notices, *_other_flags(task, state.task)]
-    )
+    made = Environment(config.env, **registry.find(config.algo).environment(config))
+    flags = [*_flags_of_policy(task, state.task), *_flags_of_game(made, state.task.environment)]
+    differently = [f"that policy was trained with {' '.join(flags)}, and acts differently without"] if flags else []
+    return "; ".join([f"initial parameters{with_statistics} are those of {chosen}", *notices, *differently])
 
 
-def _other_flags(theirs: Any, ours: Any) -> list[str]:
+def _flags_of_policy(theirs: Any, ours: Any) -> list[str]:
     """What must be asked for, too, for equal parameters to act alike."""
     activations = [getattr(task.network, "activation", None) for task in (theirs, ours)]
     modes = [getattr(task.head, "mode", None) for task in (theirs, ours)]
     flags = [f"--activation {activations[0]}"] if None not in activations and activations[0] != activations[1] else []
     flags += [f"--action-mode {modes[0]}"] if None not in modes and modes[0] != modes[1] else []
     if theirs.normalize != ours.normalize:
-        flags.append("--normalize-observations" if theirs.normalize else "--no-normalize-observations")
-    return [f"that policy was trained with {' '.join(flags)}, and acts differently without"] if flags else []
+        flags.append(flag("normalize_observations", theirs.normalize))
+    return flags
+
+
+def _flags_of_game(theirs: Environment, ours: Environment) -> list[str]:
+    """What must be asked for, too, for a policy to see and do the same in a game."""
+    if not theirs.is_atari or not ours.is_atari:
+        return []
+    names = [field.name for field in fields(Atari) if field.name not in OF_EPISODES]
+    values = [(name, getattr(theirs.atari, name), getattr(ours.atari, name)) for name in names]
+    return [flag(name, value) for name, value, other in values if value != other]
 
 
 def _from_state_dict(network: Network, path: Path) -> Vector:

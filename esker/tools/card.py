@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import tempfile
 import time
 from dataclasses import dataclass, fields, replace
@@ -20,6 +19,7 @@ from esker.runs.folder import is_checkpoint
 from esker.runs.loading import LoadedCheckpoint, evaluate, open_checkpoint
 from esker.runs.seals import seal_json, seal_toml
 from esker.runs.trust import Trust
+from esker.system.words import flag
 
 NOT_SHOWN = {"env", "algo", "run_dir", "quiet", "seed"}
 
@@ -143,12 +143,6 @@ def command(config: Any) -> str:
 
 
 def _flag(name: str, value: Any) -> str:
-    flag = "--" + name.replace("_", "-")
-    if isinstance(value, bool):
-        return flag if value else "--no-" + flag[2:]
     if name == "wrapper":
-        return " ".join(f"{flag} {part}" for part in value)
-    if isinstance(value, dict):
-        return f"{flag} {shlex.quote(json.dumps(value))}"
-    text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-    return f"{flag} {'none' if value is None or value == () else shlex.quote(text)}"
+        return " ".join(flag(name, part) for part in value)
+    return flag(name, json.dumps(value) if isinstance(value, dict) else value)
