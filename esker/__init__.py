@@ -16,6 +16,7 @@ _HOMES = {
     "load": "esker.runs.loading",
     "compare": "esker.tools.compare",
     "evaluate": "esker.runs.loading",
+    "make_env": "esker.runs.loading",
     "Run": "esker.api",
     "Evolution": "esker.evolution",
     "EvolutionModule": "esker.interfaces.evolution_module",
@@ -52,6 +53,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load",
+    "make_env",
     "minimize",
     "presets",
     "resume",
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
     from esker.functions.minimize import minimize
     from esker.interfaces.evolution_module import EvolutionModule
     from esker.presets import presets_for as presets
-    from esker.runs.loading import evaluate, load
+    from esker.runs.loading import evaluate, load, make_env
     from esker.strategies.clipup import ClipUp
     from esker.strategies.cma import CMA
     from esker.strategies.openai_es import OpenAIES

@@ -6,16 +6,18 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from small_runs import small_run
+from small_runs import QUICK, small_run
 
 import esker
 from esker.cli import main
 from esker.config.flags import Parser, add_options
 from esker.config.options import ESConfig
+from esker.noise.address import Purpose, episode_seed
 from esker.runs.groups import INCIDENTAL
 from esker.runs.loading import open_checkpoint
 from esker.runs.request import configure
@@ -53,6 +55,32 @@ def test_policy_is_the_runs_and_leaves_the_optimizer_behind(card: Path) -> None:
 def test_card_starts_another_run(card: Path) -> None:
     run = small_run(seed=8, generations=1, init_from=str(card))
     np.testing.assert_array_equal(esker.load(run, 0).parameters, esker.load(card).parameters)
+
+
+def first_return(card: Path) -> float:
+    """The return of the first episode of an evaluation, played with what the card's code makes."""
+    [code] = re.findall(r"```python\n(.*?)```", (card / "README.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code.replace("path/to/this/folder", str(card)), names)
+    env, policy = names["env"], names["policy"]
+    observation, _ = env.reset(seed=episode_seed(0, Purpose.EVALUATION, 0, 0))
+    total, over = 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
+        total, over = total + float(reward), terminated or truncated
+    return total
+
+
+def test_code_in_the_card_plays_the_policy(card: Path, tmp_path: Path) -> None:
+    assert first_return(card) == esker.evaluate(card, episodes=1, workers=0)[0].returns[0]
+    pytest.importorskip("ale_py")
+    screen: dict[str, Any] = {"crop": (34, 194), "screen_size": 16, "screen_width": 4, "actions": ("RIGHT", "LEFT")}
+    options: dict[str, Any] = {"network": "linear", "generations": 1, "max_episode_steps": 300}
+    options |= {name: value for name, value in QUICK.items() if name != "hidden"}
+    run = esker.train("ALE/Pong-v5", run_dir=tmp_path / "run", **screen, **options)
+    assert main(["card", str(run.path), "--episodes", "1", "--workers", "0", "-o", str(tmp_path / "game")]) == 0
+    assert first_return(tmp_path / "game") == json.loads((tmp_path / "game" / "results.json").read_text())["mean_reward"] < 0
+    assert esker.make_env(run.path / "checkpoints" / "000001").observation_space.shape == (2, 16, 4)
 
 
 def test_no_mark_of_the_template_is_left(card: Path) -> None:

@@ -79,11 +79,7 @@ class Run:
 
         `kwargs` are for the environment itself, as render_mode="human". What cannot be made raises UsageError.
         """
-        config = self.config
-        policy_maker(config)  # a run of Evolution has no environment
-        self.folder.check_trust(trust, OF_CLUSTER | OF_TRAINING)
-        env = replace(environment_of(config, self.env), flat=False).make(**kwargs)
-        return env.env if isinstance(env, Flattened) else env  # policies flatten observations themselves
+        return make_env(self.path, env=self.env, trust=trust, **kwargs)
 
 
 @dataclass(frozen=True)
@@ -107,10 +103,7 @@ def open_checkpoint(
     """
     path = place(path)
     if not is_checkpoint(path):
-        folder = RunFolder.open(path)
-        if folder.algo in registry.OF_PYTHON:  # refused as such, wherever it was made
-            policy_maker(folder.config(registry.options_of))
-        folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
+        folder = _described(path, trust, unused)
         config, about = folder.config(registry.options_of), folder.about()
         snapshot, notices = find_snapshot(folder, checkpoint)
         return LoadedCheckpoint(config, about, snapshot, [*folder.damage, *notices], folder)
@@ -120,11 +113,22 @@ def open_checkpoint(
         raise UsageError(f"checkpoint {error}; the run it came from can recompute it from its facts") from error
     if str(checkpoint) not in ("best", "latest", str(snapshot.generation)):
         raise UsageError(f"checkpoint is {checkpoint!r}, and {str(path)!r} holds only generation {snapshot.generation}")
-    home = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
-    if not home.config_file.is_file():
-        raise UsageError(f"{str(path)!r} has no config.toml next to it; copy config.toml and about.json from its run")
-    home.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
+    home = _described(path, trust, unused)
     return LoadedCheckpoint(home.config(registry.options_of), home.about(), snapshot, [])
+
+
+def _described(path: Path, trust: Trust, unused: frozenset[str]) -> RunFolder:
+    """The folder whose configuration is that of a run, or of a checkpoint on its own. Untrusted code raises UsageError."""
+    if not is_checkpoint(path):
+        folder = RunFolder.open(path)
+        if folder.algo in registry.OF_PYTHON:  # refused as such, wherever it was made
+            policy_maker(folder.config(registry.options_of))
+    else:
+        folder = RunFolder(path if (path / "config.toml").is_file() else path.resolve().parent.parent)
+        if not folder.config_file.is_file():
+            raise UsageError(f"{str(path)!r} has no config.toml next to it; copy config.toml and about.json from its run")
+    folder.check_trust(trust, unused | OF_CLUSTER | OF_TRAINING)
+    return folder
 
 
 def find_snapshot(folder: RunFolder, checkpoint: str | int) -> tuple[Snapshot, list[str]]:
@@ -160,6 +164,19 @@ def load(run_dir: str | Path, checkpoint: str | int = "best", *, network: Any = 
     if network is not None:
         network_name(network)  # known from here on
     return policy_of(open_checkpoint(run_dir, checkpoint, trust))
+
+
+def make_env(run_dir: str | Path, *, env: Callable[..., Env] | None = None, trust: Trust = False, **kwargs: Any) -> Env:
+    """A new environment as the policy of a run, a checkpoint or a card knows it: wrappers, a game's frames and actions.
+
+    `env` is needed where it was a Python object; `kwargs` are for the environment itself, as render_mode="human".
+    What cannot be made, or names code that is not trusted, raises UsageError.
+    """
+    folder = _described(place(run_dir), trust, frozenset() if env is None else frozenset({"env"}))
+    config = folder.config(registry.options_of)
+    policy_maker(config)  # a run of Evolution has no environment
+    made = replace(environment_of(config, env), flat=False).make(**kwargs)
+    return made.env if isinstance(made, Flattened) else made  # policies flatten observations themselves
 
 
 def policy_maker(config: Any) -> Callable[[Any, Environment, dict[str, Any]], Episodes]:
