@@ -80,6 +80,9 @@ def test_a_run_keeps_the_environment_it_was_trained_on(tmp_path: Path) -> None:
         run.render()
     with pytest.raises(UsageError, match=r"was a Python object; pass it again, as esker\.evaluate\(run_dir, env=…\)"):
         esker.evaluate(run.path, episodes=1)
+    with pytest.raises(UsageError, match=r"or esker\.Run\(run_dir, env=…\)"):
+        esker.Run(run.path).make_env()
+    assert esker.Run(run.path, env=lambda: worlds.Corridor(length=3)).make_env().reset(seed=0)[0].shape == (3,)
 
 
 def test_network_that_takes_something_else_is_told_what_it_is_given(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def environment_of(config: Any, factory: Callable[..., Env] | None = None) -> En
         return with_factory(factory, **options)
     if config.env.startswith("__main__:") or "<" in config.env:
         raise UsageError(
-            f"the environment {config.env!r} was a Python object; pass it again, as esker.evaluate(run_dir, env=…) or "
-            "esker.resume(run_dir, env=…)"
+            f"the environment {config.env!r} was a Python object; pass it again, as esker.evaluate(run_dir, env=…), "
+            "esker.resume(run_dir, env=…) or esker.Run(run_dir, env=…)"
         )
     return resolve(config.env, **options)[0]
