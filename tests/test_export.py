@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from small_runs import small_run
+from small_runs import QUICK, small_run
 
 import esker
 from esker.cli import main
@@ -133,6 +133,35 @@ def test_command_writes_files_that_need_no_esker(tmp_path: Path, capsys: pytest.
     assert [policy.act(observation.numpy()) for observation in observations] == actions.tolist()
     about = json.loads((tmp_path / "policy.json").read_text())
     assert (about["checkpoint"], about["observation"]["shape"], about["state"]) == (4, ["batch", 4], [])
+    assert "preprocessing" not in about
+
+
+@pytest.mark.parametrize(
+    ("options", "actions", "crop"),
+    [
+        ({"actions": ("right", "LEFT"), "crop": (34, 194), "screen_width": 4}, ["RIGHT", "LEFT"], [34, 194]),
+        ({"fire": False}, ["NOOP", "RIGHT", "LEFT"], None),
+    ],
+)
+def test_preprocessing_and_actions_of_a_game_are_written(
+    options: dict[str, Any], actions: list[str], crop: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("ale_py")
+    small = {name: value for name, value in QUICK.items() if name != "hidden"}
+    small |= {"network": "linear", "generations": 1, "population": 2, "max_episode_steps": 5, "screen_size": 16}
+    run = esker.train("ALE/Pong-v5", run_dir=tmp_path / "run", **small, **options)
+    run.export(formats=["state-dict"])
+    about = json.loads((run.path / "export" / "policy.json").read_text())
+    width = options.get("screen_width", 16)
+    assert about["preprocessing"] == {
+        "frame_skip": 4,
+        "crop": crop,
+        "screen_size": 16,
+        "screen_width": width,
+        "frame_stack": 2,
+        "actions": actions,
+    }
+    assert (about["observation"]["shape"], about["action"]["space"]["n"]) == (["batch", 2 * 16 * width], len(actions))
 
 
 def test_state_dict_starts_another_run(tmp_path: Path) -> None:

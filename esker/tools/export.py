@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from esker.algorithms import registry
 from esker.errors import RunError, UsageError, nearest
 from esker.policies.policy import Policy
 from esker.runs.files import refuse_links_in
@@ -20,6 +22,8 @@ from esker.runs.loading import LoadedCheckpoint, open_checkpoint, policy_of
 from esker.runs.trust import Trust
 from esker.tools.torch_policies import files
 from esker.tools.torch_policies.networks import torch_network
+from esker.worlds.atari import Atari, register_games
+from esker.worlds.environments import Environment
 
 OBSERVATIONS = 1000
 EPISODE = 100  # a network with memory is reset after this many
@@ -135,10 +139,34 @@ def describe(trained: LoadedCheckpoint, policy: Policy, done: Sequence[Exported]
             "space": _finite(trained.about["observation_space"]),
         },
         "action": {"space": _finite(trained.about["action_space"])},
+        **of_game(trained.config),
         "state": [list(part.shape) for part in module.initial_state()],
         "files": {one.path.name: {"format": one.form, "largest_difference": one.difference} for one in done},
         "verified_on": OBSERVATIONS,
     }
+
+
+def of_game(config: Any) -> dict[str, Any]:
+    """How a game's frames become observations and what its actions are, by the names of the options; else nothing."""
+    environment = Environment(config.env, **registry.find(config.algo).environment(config))
+    atari = environment.atari
+    if atari is None or not environment.is_atari:
+        return {}
+    width, height = atari.size
+    shown = {"crop": atari.crop or None, "screen_size": height, "screen_width": width, "frame_stack": atari.frame_stack}
+    return {"preprocessing": {"frame_skip": atari.frame_skip, **shown, "actions": _actions(environment, atari)}}
+
+
+def _actions(environment: Environment, atari: Atari) -> list[str] | None:
+    """A policy's actions by ALE's names, in its order. Without ale-py, those that were asked for, if any were."""
+    register_games()
+    if environment.name in gym.registry:  # nothing is imported
+        bare = Environment(environment.name, kwargs=environment.kwargs)
+        with contextlib.suppress(UsageError), contextlib.closing(bare.make()) as env:
+            game: Any = env.unwrapped
+            meanings = game.get_action_meanings()
+            return [meanings[number] for number in atari.chosen(meanings)]
+    return [name.strip().upper() for name in atari.actions] or None
 
 
 def _finite(value: Any) -> Any:
