@@ -126,24 +126,39 @@ def test_pong_takes_the_linear_policy_by_itself():
     assert any(notice.startswith("preset pong/ars") for notice in asked.notices)
 
 
-@pytest.mark.parametrize("given", [{"actions": "RIGHT,LEFT"}, {"actions": ["RIGHT", "LEFT"]}, {}])
+@pytest.mark.parametrize("given", ["RIGHT,LEFT", "RIGHT, LEFT", ["RIGHT", "LEFT"]])
 def test_actions_are_stored_as_names_however_they_are_given(given):
-    assert configure("ALE/Pong-v5", given, preset="pong/ars").config.actions == ("RIGHT", "LEFT")
+    assert configure("ALE/Pong-v5", {"actions": given}).config.actions == ("RIGHT", "LEFT")
 
 
-def test_a_preset_s_view_is_undone_by_flags_and_not_that_of_another_network(tmp_path):
-    config = configure("ALE/Pong-v5", {"actions": "none", "crop": "none", "screen_width": "none"}).config
-    assert (config.actions, config.crop, config.screen_width, config.screen_size) == ((), (), None, 16)
+def test_flags_undo_the_view_of_a_file(tmp_path):
+    view = json.dumps({"actions": ["RIGHT", "LEFT"], "crop": [34, 194], "screen_width": 4})
+    flags = ["train", "ALE/Pong-v5", "--config", view, "--actions", "none", "--crop", "none", "--screen-width", "none"]
+    short = [
+        "--fire",
+        "--generations",
+        "1",
+        "--max-episode-steps",
+        "9",
+        "--workers",
+        "0",
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
+    assert main(flags + short) == 0
+    config = esker.Run(tmp_path / "run").config
+    assert (config.actions, config.crop, config.screen_width) == ((), (), None)
+    assert esker.Run(tmp_path / "run").make_env().action_space.n == 6
+
+
+def test_another_network_does_not_get_the_view_of_the_preset_nor_envpool_its_actions():
     asked = configure("ALE/Pong-v5", {"network": "nature-cnn"})
     assert asked.environment.make().observation_space.shape == (4, 84, 84)
-    view = "screen_size = 16, screen_width = 4, frame_stack = 1"
+    view = "screen_size = 21, frame_stack = 2"
     assert f"left out for network nature-cnn: the preset's initializer = zero, {view}" in asked.notices
     other = configure("ALE/Pong-v5", {"vectorizer": "envpool"})
-    assert "left out for envpool: the preset's crop = 34,194, actions = RIGHT,LEFT" in other.notices
-    assert (other.config.crop, other.config.actions) == ((), ())
-    flags = ["train", "ALE/Pong-v5", "--actions", "none", "--generations", "1", "--max-episode-steps", "9", "--workers", "0"]
-    assert main([*flags, "--run-dir", str(tmp_path / "run")]) == 0
-    assert esker.Run(tmp_path / "run").make_env().action_space.n == 6
+    assert "left out for envpool: the preset's fire = False" in other.notices
+    assert other.config.fire
 
 
 def test_conv_lstm_sees_one_frame_of_42_and_others_four_of_84():

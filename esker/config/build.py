@@ -118,7 +118,7 @@ def _name_or_path(names: Any, value: Any, group: str | None) -> str:
 
 def _parts(value: Any) -> list[Any]:
     if isinstance(value, str):
-        return [] if value.lower() == "none" else [part for part in value.split(",") if part.strip()]
+        return [] if value.lower() == "none" else [part.strip() for part in value.split(",") if part.strip()]
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]

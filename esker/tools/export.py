@@ -166,7 +166,7 @@ def _actions(environment: Environment, atari: Atari) -> list[str] | None:
             game: Any = env.unwrapped
             meanings = game.get_action_meanings()
             return [meanings[number] for number in atari.chosen(meanings)]
-    return [name.strip().upper() for name in atari.actions] or None
+    return [name.upper() for name in atari.actions] or None
 
 
 def _finite(value: Any) -> Any:

@@ -89,7 +89,7 @@ class Atari:
 
     def chosen(self, meanings: Sequence[str]) -> list[int]:
         """The game's numbers of the actions that a policy has. Names it lacks, or fewer than two, raise ValueError."""
-        names = [name.strip().upper() for name in self.actions]
+        names = [name.upper() for name in self.actions]
         for name in names:
             if name not in meanings:
                 raise ValueError(
