@@ -231,7 +231,10 @@ def test_training_stops_at_the_first_limit(tmp_path: Path) -> None:
     by_steps = train(tmp_path, "steps", generations=100, steps=6000)
     assert by_steps.history[-2]["env_steps"] < 6000 <= by_steps.history[-1]["env_steps"]
     by_time = train(tmp_path, "time", generations=10**6, wall_time=0.3)
-    assert by_time.history[-2]["wall_time"] < 0.3 <= by_time.history[-1]["wall_time"]
+    assert by_time.outcome is not None
+    dropped = "dropped" in by_time.outcome.reason  # a busy machine may take too long over the last generation
+    assert by_time.history[-2]["wall_time"] < 0.3
+    assert (by_time.history[-1]["wall_time"] < 0.3) == dropped
 
 
 def test_a_goal_stops_after_patience_evaluations_in_a_row(tmp_path: Path) -> None:
