@@ -115,13 +115,15 @@ def test_environment_with_a_limit_is_left_alone(env: str, options: dict[str, obj
 
 
 def test_generation_under_way_may_take_twice_as_long_as_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
+    now, done = 100.0, 0
     monkeypatch.setattr("esker.runs.deadline.time.monotonic", lambda: now)
-    limit = Deadline(10.0)
+    limit = Deadline(10.0, lambda: done)
     assert limit.left() == 10.0
-    now = 104.0
+    now, done = 104.0, 1
     limit.generation()  # took 4 s
     now = 109.0
     assert limit.left() == 3.0  # until 104 + 2 · 4, which is later than 110
     now = 112.5
     assert limit.left() < 0
+    done = 2  # it is being written down, and no longer under way
+    assert limit.left() > 0

@@ -63,7 +63,11 @@ def run(
     try:
         opened = open_engine() if open_engine else session.open(observer)
         spent, wall_time = state.progress.wall_time, state.config.wall_time
-        with terminate_as_interrupt(), contextlib.closing(opened) as engine, deadline(wall_time, spent) as limit:
+        with (
+            terminate_as_interrupt(),
+            contextlib.closing(opened) as engine,
+            deadline(wall_time, spent, lambda: state.generation) as limit,
+        ):
             if isinstance(observer, Pulsed):
                 observer.pulse(pulse_of(engine, state))
             if isinstance(folder, RunFolder) and stop_reason(state.config, state.progress, state.generation) is None:
