@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from esker.functions.lowrank.parts import Part, Parts
+from esker.noise.address import Purpose, episode_seed
 
 HERE = Path(__file__).parent
 
@@ -15,6 +17,16 @@ HERE = Path(__file__).parent
 def center(run: object, checkpoint: str | int = "latest") -> np.ndarray:
     """The parameters of a run's checkpoint."""
     return run.policy(checkpoint).parameters  # type: ignore[attr-defined]
+
+
+def first_of_evaluation(env: Any, policy: Any) -> float:
+    """The return of the first episode of an evaluation, played by hand."""
+    observation, _ = env.reset(seed=episode_seed(0, Purpose.EVALUATION, 0, 0))
+    total, over = 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
+        total, over = total + float(reward), terminated or truncated
+    return total
 
 
 def dense(parts: Parts, normals: torch.Tensor, part: Part) -> torch.Tensor:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import yaml
 from small_runs import QUICK, small_run
+from support import first_of_evaluation
 
 import esker
 from esker.cli import main
 from esker.config.flags import Parser, add_options
 from esker.config.options import ESConfig
-from esker.noise.address import Purpose, episode_seed
 from esker.runs.groups import INCIDENTAL
 from esker.runs.loading import open_checkpoint
 from esker.runs.request import configure
@@ -62,13 +62,7 @@ def first_return(card: Path) -> float:
     [code] = re.findall(r"```python\n(.*?)```", (card / "README.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(code.replace("path/to/this/folder", str(card)), names)
-    env, policy = names["env"], names["policy"]
-    observation, _ = env.reset(seed=episode_seed(0, Purpose.EVALUATION, 0, 0))
-    total, over = 0.0, False
-    while not over:
-        observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
-        total, over = total + float(reward), terminated or truncated
-    return total
+    return first_of_evaluation(names["env"], names["policy"])
 
 
 def test_code_in_the_card_plays_the_policy(card: Path, tmp_path: Path) -> None:

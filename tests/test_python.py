@@ -14,11 +14,11 @@ import torch
 from PIL import Image
 from rich.console import Console
 from small_runs import QUICK, small_run
+from support import first_of_evaluation
 
 import esker
 from esker.logs.notebook import Notebook
 from esker.logs.observers import observer_for
-from esker.noise.address import Purpose, episode_seed
 
 
 def test_comparison_is_a_table_of_configurations_with_their_seeds(tmp_path: Path) -> None:
@@ -173,13 +173,7 @@ def test_folders_are_paths_too(tmp_path: Path) -> None:
 
 def played(run: esker.Run, **options: Any) -> float:
     """The return of the first episode of an evaluation, played by hand."""
-    env, policy = run.make_env(**options), run.policy()
-    observation, _ = env.reset(seed=episode_seed(0, Purpose.EVALUATION, 0, 0))
-    total, over = 0.0, False
-    while not over:
-        observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
-        total, over = total + float(reward), terminated or truncated
-    return total
+    return first_of_evaluation(run.make_env(**options), run.policy())
 
 
 def test_a_run_makes_the_environment_that_its_policy_knows(tmp_path: Path) -> None:

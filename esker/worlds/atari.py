@@ -115,7 +115,7 @@ class Screen(gym.wrappers.AtariPreprocessing):
         if rows and (len(rows) != 2 or not 0 <= rows[0] < rows[1] <= height):
             raise ValueError(f"crop is {','.join(map(str, rows))}; expected two rows of {height}, as 34,194")
         self.rows = slice(*(rows or (None,)))
-        self.observation_space = gym.spaces.Box(0, 255, self.screen_size[::-1], np.uint8)  # Gymnasium 1.0 has it lying
+        self.observation_space = gym.spaces.Box(0, 255, self.screen_size[::-1], np.uint8)  # Gymnasium 1.0 swaps the sides
 
     def _get_obs(self) -> Any:
         whole = self.obs_buffer
