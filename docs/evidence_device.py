@@ -52,6 +52,18 @@ def policies() -> str:
     return table(["noise and products", "4,096 × 376-1024-1024-17"], rows)
 
 
+def served() -> str:
+    """Policies on a GPU with worlds in worker processes, beside the same cores' bare stepping."""
+    data, rows = load("served"), []
+    for row in data["results"]:
+        network = row["options"].get("network", "mlp")
+        rates = f"{row['random_steps_per_second']:,.0f}", f"{row['steps_per_second']:,.0f}"
+        rows.append([row["env"], f"`{network}`", f"{row['members']:,}", *rates, f"**{row['ratio']:.2f}**"])
+    first = data["results"][0]
+    shown = table(["environment", "network", "members", "random actions, steps/s", "generations, steps/s", "ratio"], rows)
+    return f"{shown}\n\n{data['date']}, {first['device']}, {first['cores']} cores, torch {data['torch']}."
+
+
 def batches() -> str:
     """Seeds that shared a device: the centre's last return on the device, as quantiles, and in Gymnasium."""
     rows = []

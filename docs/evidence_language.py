@@ -13,6 +13,8 @@ LEARNT = (
     "language-addition-1024",
     "language-addition-long",
     "language-addition-partial",
+    "language-addition-focus",
+    "language-addition-anchor",
     "language-grpo",
 )
 OTHER = {"language-addition3": "three-digit addition", "language-json": "a JSON object with the key `answer`"}
@@ -24,11 +26,11 @@ def learning() -> str:
     for name in LEARNT:
         data = load(name)
         results = data["results"]
-        seeds = ", ".join(f"{one['accuracy']:.0%}" for one in results)
+        seeds = ", ".join(f"{one['accuracy']:.0%}{' (stopped)' * ('stopped' in one)}" for one in results)
         seconds = ", ".join(f"{one['seconds']:.0f}" for one in results)
         before = results[0]["text_loss"][0]
-        after = sorted(one["text_loss"][1] for one in results)
-        loss = f"{before:.2f}, then {after[0]:.2f} to {after[-1]:.2f}"
+        after = sorted({f"{one['text_loss'][1]:.2f}" for one in results if "text_loss" in one})
+        loss = f"{before:.2f}, then {' to '.join(dict.fromkeys((after[0], after[-1])))}"
         rows.append([settings(results[0], data["command"]), seconds, seeds, loss, f"`{name}.json`"])
     shown = table(["method", "seconds by seed", "right by seed", "loss on plain text", "stored in"], rows)
     return f"{shown}\n\n{origins(LEARNT)}"
@@ -43,7 +45,9 @@ def settings(result: dict[str, Any], command: str) -> str:
     batch = f"{chosen['population']} members × {chosen['prompts_per_generation']} prompts"
     decay = f" × {chosen['lr_decay']:g} per generation" if "lr_decay" in chosen else ""
     balanced = ", balanced" if chosen.get("balance") else ""
-    return f"evolution, {batch}, σ {chosen['sigma']:g}, lr {chosen['lr']:g}{decay}{balanced}{compiled}"
+    focused = f", focus {chosen['focus']:g}" if chosen.get("focus") else ""
+    anchored = f", anchor decay {chosen['anchor_decay']:g}" if chosen.get("anchor_decay") else ""
+    return f"evolution, {batch}, σ {chosen['sigma']:g}, lr {chosen['lr']:g}{decay}{balanced}{focused}{anchored}{compiled}"
 
 
 def others() -> str:

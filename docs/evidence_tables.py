@@ -248,6 +248,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "device-worlds": evidence_device.worlds,
     "device-generations": evidence_device.generations,
     "device-policies": evidence_device.policies,
+    "device-served": evidence_device.served,
     "device-batches": evidence_device.batches,
     "simulators": evidence_device.simulators,
     "language-learning": evidence_language.learning,

@@ -41,6 +41,13 @@ def best_by_evolution() -> str:
     return f"{max(one['accuracy'] for name in names for one in load(name)['results']):.0%}"
 
 
+def anchored_loss() -> str:
+    """The mean loss on plain text at the end, without and with anchored decay, of the seed that has both."""
+    anchored = load("language-addition-anchor")["results"][0]
+    plain = next(one for one in load("language-addition-focus")["results"] if one["seed"] == anchored["seed"])
+    return f"{plain['text_loss'][1]:.2f} to {anchored['text_loss'][1]:.2f}"
+
+
 def generations(result: str) -> str:
     """The fewest and the most generations of a language result."""
     counts = [one["generations"] for one in load(result)["results"]]
@@ -52,12 +59,12 @@ VALUES: dict[str, Callable[[], str]] = {
     "solved-at": lambda: f"{setting('peers/solve.py', 'SOLVED'):g}",
     "solve-seconds": lambda: f"{setting('peers/solve.py', 'CAP'):g}",
     "held-out": lambda: str(setting("language_tasks.py", "HELD_OUT")),
-    "language-until": lambda: f"{float(flag('language-addition', '--until')):.0%}",
     "language-sweep-seconds": lambda: flag("language-sweep", "--seconds"),
     "language-1024-generations": lambda: generations("language-addition-1024"),
     "language-1024-seeds": lambda: ", ".join(str(one["seed"]) for one in load("language-addition-1024")["results"]),
     "language-partial-best": lambda: f"{max(one['accuracy'] for one in load('language-addition-partial')['results']):.0%}",
     "language-best-evolution": best_by_evolution,
+    "language-anchor-loss": anchored_loss,
     "cpu-members": lambda: str(setting("language_cpu.py", "MEMBERS")),
     "cpu-network": lambda: "-".join(map(str, setting("language_cpu.py", "SIZES"))),
     "best-episodes": lambda: ", ".join(sorted({str(run["episodes"]) for run in load("best")["runs"]})),
