@@ -184,7 +184,7 @@ def describe(hint: Any) -> str:
     if origin is tuple:
         if takes_path(arguments[0]):
             return "a list of " + describe(arguments[0]).removeprefix("one of ")
-        return "a list such as 64,64" if arguments[0] is int else "a list of names"
+        return "whole numbers with commas, as 64,64" if arguments[0] is int else "a list of names"
     if origin is dict:
         return "a JSON object"
     if is_dataclass(hint):
