@@ -26,6 +26,7 @@ README = (  # what the README shows, in this order, with what the numbers alone 
     ("cartpole-es", "MLP"),
     ("lunarlander-es", "MLP"),
     ("lunarlandercontinuous-pgpe", "linear, PGPE with ClipUp"),
+    ("bipedalwalker-es", "MLP, growing episodes"),
     ("swimmer-pgpe", "linear, PGPE with ClipUp"),
     ("swimmer-ars", "linear, ARS"),
     ("hopper-ars", "linear, ARS"),

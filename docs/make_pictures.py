@@ -122,6 +122,7 @@ def videos() -> None:
         "swimmer/pgpe": 50,
         "lunarlander/es": 230,
         "lunarlandercontinuous/pgpe": 230,
+        "bipedalwalker/es": 230,
     }
     for preset in esker.presets():
         if preset.policy is not None:
