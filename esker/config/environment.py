@@ -57,7 +57,9 @@ class AtariOptions:
 
     frame_skip: int = option(4, "frames that each action lasts", low=1)
     frame_stack: int | None = option(None, "frames an observation shows (default: 4; linear: 2; conv-lstm: 1)", low=1)
-    screen_size: int | None = option(None, "side of the scaled screen in pixels (default: 84; linear, conv-lstm: 42)", low=8, high=1024)
+    screen_size: int | None = option(
+        None, "side of the scaled screen in pixels (default: 84; linear, conv-lstm: 42)", low=8, high=1024
+    )
     screen_width: int | None = option(None, "width of the scaled screen in pixels, if it is no square", low=2, high=1024)
     crop: tuple[int, ...] = option((), "see only these rows of the screen, FIRST,END, scaled (Pong's court: 34,194)", low=0)
     noop_max: int = option(30, "start an episode with 1 to N frames of doing nothing", low=0)
